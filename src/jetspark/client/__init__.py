@@ -1,0 +1,1 @@
+"""The client half. Never imports the server half."""

@@ -1,0 +1,1 @@
+"""NATS as bytes: frames, headers, subjects and ids. Knows nothing of JetStream."""

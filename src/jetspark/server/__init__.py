@@ -1,0 +1,1 @@
+"""The server's edge: sockets, timers, the commit thread, authentication, monitoring and configuration."""

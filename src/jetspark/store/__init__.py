@@ -1,0 +1,1 @@
+"""Messages and consumer state at rest. Only the disk module touches files."""
