@@ -1,0 +1,30 @@
+"""Every scenario gives the same transcript on our server and on nats-server."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.catalogue import ordered_scenarios
+from conformance.pairing import PairPool, compare_scenario
+from conformance.scenario import Scenario
+
+SCENARIOS = ordered_scenarios()
+
+
+@pytest.mark.oracle
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: f"{item.module}-{item.name}")
+def test_both_servers_say_the_same(scenario: Scenario, pair_pool: PairPool) -> None:
+    lines = compare_scenario(pair_pool, scenario)
+
+    if scenario.known_difference:
+        assert lines, f"no longer different: remove the note {scenario.known_difference!r}"
+        return
+    assert not lines, f"{len(lines)} differences:\n" + "\n".join(lines[:60])
+
+
+def test_the_suite_is_wide_and_names_are_unique() -> None:
+    names = [(item.module, item.name) for item in SCENARIOS]
+
+    assert len(names) == len(set(names))
+    assert len(names) >= 150
