@@ -5,6 +5,8 @@ twin, which is what JETSPARK_PURE=1 runs. What was decided is written to `jetspa
 the output of a build that succeeds.
 """
 
+import contextlib
+import io
 import os
 import shutil
 import sys
@@ -62,15 +64,20 @@ def extensions() -> list[Extension]:
     if problem:
         say(f"plain: {problem}")
         return []
+    output = io.StringIO()
     try:
         from mypyc.build import mypycify
 
         # Silent imports: a type error outside the compiled rooms is for `make check` to report, not for a user's pip.
         options = ["--follow-imports=silent", "--config-file="]
-        built = mypycify(options + modules_to_compile(), opt_level="3", debug_level="0", group_name="jetspark._native")
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            built = mypycify(
+                options + modules_to_compile(), opt_level="3", debug_level="0", group_name="jetspark._native"
+            )
     # mypyc ends the process with SystemExit when the source does not type-check.
     except (Exception, SystemExit) as error:
-        say(f"plain: mypyc failed ({type(error).__name__}: {error})")
+        first_line = next(iter(output.getvalue().splitlines()), str(error))
+        say(f"plain: mypyc failed ({type(error).__name__}: {first_line})")
         return []
     for extension in built:
         # A newer compiler with a new warning should not cost a user the compiled build.

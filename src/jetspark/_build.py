@@ -32,12 +32,20 @@ class SourceFirstFinder:
 
 
 def _has_compiled_modules() -> bool:
-    # The rooms are compiled all together or not at all, so one of them tells for all.
-    return any(str(entry).endswith(tuple(EXTENSION_SUFFIXES)) for entry in (PACKAGE_DIR / "protocol").iterdir())
+    # The compiled rooms share one library: it is there with all of them or not at all.
+    return any((PACKAGE_DIR / f"_native__mypyc{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
+
+
+def _read_note() -> str:
+    # Written by setup.py; absent in a source tree.
+    path = PACKAGE_DIR / "_build_note.txt"
+    return path.read_text(encoding="utf-8").strip() if path.exists() else "plain: run from the source tree"
 
 
 IS_COMPILED: Final = not IS_PURE_FORCED and _has_compiled_modules()
 KIND: Final = "compiled" if IS_COMPILED else "plain"
+# How this copy was built, which JETSPARK_PURE does not change: "compiled", or "plain: " and the reason.
+NOTE: Final = _read_note()
 
 
 def install_finder() -> None:

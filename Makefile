@@ -1,0 +1,76 @@
+# One door to everything: `make help` lists it. Needs Python 3.11 or newer and make; a C compiler makes it fast.
+
+PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
+VENV := .venv
+RUN := env -u PYTHONPATH $(VENV)/bin/python
+# What the tests and the demo need of the optional dependencies.
+EXTRAS := server,arrow
+# Processes a test run is spread over.
+JOBS ?= 2
+# Passed on to the demo, bench and sim programs.
+ARGS ?=
+
+SOURCES := $(shell find src/jetspark -name '*.py' -o -name py.typed)
+PYTHON_PATHS := src tests setup.py $(wildcard examples bench)
+
+.PHONY: help install test check lint fast-tests demo bench sim clean
+
+help:
+	@echo "make install   .venv with the project (compiled where possible): .venv/bin/jetspark"
+	@echo "make test      every test on the installed build, and the plain build's tests"
+	@echo "make check     format, lint, types, import contracts and the fast tests (under 90 s)"
+	@echo "make demo      a server, another vendor's client, a crash in the middle, a verified result"
+	@echo "make bench     this server and nats-server, the same jobs in turn (ARGS=...)"
+	@echo "make sim       the broker in the simulator (ARGS=...)"
+
+# The virtual environment itself; pip 25.1 is the first that reads dependency groups.
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "Jetspark needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	@touch $@
+
+# The dependencies. They come in through a plain build of the project, which takes a second.
+$(VENV)/.dependencies: $(VENV)/.created pyproject.toml
+	$(RUN) -m pip install --quiet --disable-pip-version-check --group dev
+	JETSPARK_PURE=1 $(RUN) -m pip install --quiet --disable-pip-version-check --no-build-isolation '.[$(EXTRAS)]'
+	@touch $@
+
+# The project as a user would have it, rebuilt when its source changed.
+$(VENV)/.installed: $(VENV)/.dependencies setup.py README.md $(SOURCES)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --force-reinstall .
+	@$(RUN) -c 'import jetspark._build as b; print("jetspark build:", b.NOTE)'
+	@touch $@
+
+install: $(VENV)/.installed
+	@$(VENV)/bin/jetspark --version
+
+# The plain run comes first, so that the output ends with the summary of the full one.
+test: install
+	JETSPARK_PURE=1 $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not oracle and not peers"
+	$(RUN) -m pytest -q -n $(JOBS) --dist loadfile
+
+check: lint fast-tests
+
+lint: $(VENV)/.dependencies
+	$(RUN) -m ruff format --check $(PYTHON_PATHS)
+	$(RUN) -m ruff check $(PYTHON_PATHS)
+	$(RUN) -m mypy
+	PYTHONPATH=src $(VENV)/bin/lint-imports
+
+# The source tree itself, uncompiled: no build between an edit and its test.
+fast-tests: $(VENV)/.dependencies
+	PYTHONPATH=src $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not oracle and not peers"
+
+demo: install
+	$(RUN) examples/demo_server.py $(ARGS)
+
+bench: install
+	$(RUN) -m bench $(ARGS)
+
+sim: install
+	$(RUN) -m jetspark.testing.sim $(ARGS)
+
+clean:
+	rm -rf build dist $(VENV) src/jetspark.egg-info

@@ -1,0 +1,31 @@
+"""What the package offers is exactly what it says it offers."""
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import jetspark
+
+MODULE_NAMES = [
+    found.name for found in pkgutil.walk_packages(jetspark.__path__, "jetspark.") if not found.name.endswith("__mypyc")
+]
+
+
+def test_the_package_offers_only_what_it_lists() -> None:
+    offered = {
+        name for name, value in vars(jetspark).items() if not name.startswith("_") and not inspect.ismodule(value)
+    }
+
+    assert offered <= set(jetspark.__all__)
+    for name in jetspark.__all__:
+        assert getattr(jetspark, name) is not None
+
+
+@pytest.mark.parametrize("module_name", MODULE_NAMES)
+def test_modules_import_and_hold_every_name_they_list(module_name: str) -> None:
+    module = importlib.import_module(module_name)
+
+    for name in getattr(module, "__all__", []):
+        assert hasattr(module, name), f"{module_name}.__all__ lists {name}, which is not there"
