@@ -15,8 +15,18 @@ from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from jetspark.api.json_text import JsonNumber, JsonObject, quote_go, to_plain, to_text
-from jetspark.api.timestamps import WireTime, parse_time
+from jetspark.api.error_codes import ErrorCode, make
+from jetspark.api.json_text import (
+    JsonNumber,
+    JsonObject,
+    JsonSyntaxError,
+    quote_go,
+    read_document,
+    read_documents,
+    to_plain,
+    to_text,
+)
+from jetspark.api.timestamps import ZERO_TIME_NS, WireTime, parse_time
 
 Struct = TypeVar("Struct")
 
@@ -36,6 +46,7 @@ class Place:
         """The complaint about a value of the wrong kind at this place."""
         what = _describe(value, go_type)
         if "." not in self.path:
+            what = what.partition(" ")[0]
             return SchemaError(f"json: cannot unmarshal {what} into Go value of type {go_type}")
         prefix = "" if self.in_list else "Go struct field "
         return SchemaError(f"json: cannot unmarshal {what} into {prefix}{self.path} of type {go_type}")
@@ -126,11 +137,11 @@ class _Integer(Kind):
 class _Time(Kind):
     go_type = "time.Time"
 
-    def __init__(self, nullable: bool = True) -> None:
-        self._nullable = nullable
+    def __init__(self, zero: WireTime | None) -> None:
+        self._zero = zero
 
     def zero(self) -> WireTime | None:
-        return None
+        return self._zero
 
     def decode(self, value: Any, place: Place, strict: bool) -> WireTime:
         if not isinstance(value, str) or isinstance(value, JsonNumber):
@@ -157,10 +168,12 @@ class EnumOf(Kind):
         *,
         unknown: Callable[[Any], str] | None = None,
         aliases: Mapping[str, StrEnum] | None = None,
+        any_case: bool = False,
     ) -> None:
         self._words: dict[str, StrEnum] = {str(word): word for word in words}
         self._words.update(aliases or {})
         self._zero = zero
+        self._any_case = any_case
         self._unknown = unknown or (lambda value: f"can not unmarshal {quote_go(to_text(value))}")
 
     def zero(self) -> StrEnum:
@@ -168,7 +181,7 @@ class EnumOf(Kind):
 
     def decode(self, value: Any, place: Place, strict: bool) -> StrEnum | str:
         if isinstance(value, str) and not isinstance(value, JsonNumber):
-            word = self._words.get(value)
+            word = self._words.get(value.lower() if self._any_case else value)
             if word is not None:
                 return word
             if not strict:
@@ -207,21 +220,26 @@ class ListOf(Kind):
         return [None if item is None else self._item.encode(item) for item in value]
 
 
-class _StringMap(Kind):
-    go_type = "map[string]string"
+class MapOf(Kind):
+    """A JSON object with free keys; written with its keys sorted, as Go does."""
 
-    def zero(self) -> dict[str, str]:
+    def __init__(self, item: Kind, go_type: str) -> None:
+        self._item = item
+        self.go_type = go_type
+
+    def zero(self) -> dict[str, Any]:
         return {}
 
-    def decode(self, value: Any, place: Place, strict: bool) -> dict[str, str]:
+    def decode(self, value: Any, place: Place, strict: bool) -> dict[str, Any]:
         if not isinstance(value, (JsonObject, Mapping)):
             raise place.mismatch(value, self.go_type)
         result = {}
         for key, item in pairs_of(value):
-            result[key] = "" if item is None else STRING.decode(item, Place(f"{place.path}.{key}"), strict)
+            kind = self._item
+            result[key] = kind.zero() if item is None else kind.decode(item, Place(f"{place.path}.{key}"), strict)
         return result
 
-    def encode(self, value: Mapping[str, str]) -> dict[str, str]:
+    def encode(self, value: Mapping[str, Any]) -> dict[str, Any]:
         return {key: value[key] for key in sorted(value)}
 
 
@@ -257,10 +275,13 @@ INT64: Final = _Integer("int64", -(1 << 63), (1 << 63) - 1)
 INT32: Final = _Integer("int32", -(1 << 31), (1 << 31) - 1)
 UINT64: Final = _Integer("uint64", 0, (1 << 64) - 1)
 DURATION: Final = _Integer("time.Duration", -(1 << 63), (1 << 63) - 1)
-TIME: Final = _Time()
+TIME: Final = _Time(None)
+TIME_VALUE: Final = _Time(WireTime(ZERO_TIME_NS))
 STRING_LIST: Final = ListOf(STRING, "[]string")
+UINT64_LIST: Final = ListOf(UINT64, "[]uint64")
 DURATION_LIST: Final = ListOf(DURATION, "[]time.Duration")
-STRING_MAP: Final = _StringMap()
+STRING_MAP: Final = MapOf(STRING, "map[string]string")
+UINT64_MAP: Final = MapOf(UINT64, "map[string]uint64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +339,41 @@ def decode_into(
                 values[item.name] = None
         else:
             values[item.name] = item.kind.decode(value, Place(f"{path}.{item.name}"), strict)
+
+
+def decode_documents(spec: tuple[WireField, ...], body: bytes, go_name: str, strict: bool) -> dict[str, Any]:
+    """Read a request body as nats-server's strict decoder does; the error is `ApiError` 10025.
+
+    The body may hold several values, each adding to the one before, and none at all is an empty document.
+    """
+    values: dict[str, Any] = {}
+    try:
+        for document in read_documents(body):
+            _decode_root(values, spec, document, go_name, strict)
+    except (SchemaError, JsonSyntaxError) as error:
+        raise make(ErrorCode.INVALID_JSON, err=error) from None
+    return values
+
+
+def decode_one(spec: tuple[WireField, ...], body: bytes, go_name: str) -> dict[str, Any]:
+    """Read a body that is decoded plainly: exactly one value, unknown fields ignored; `ApiError` 10025."""
+    values: dict[str, Any] = {}
+    try:
+        _decode_root(values, spec, read_document(body), go_name, strict=False)
+    except (SchemaError, JsonSyntaxError) as error:
+        raise make(ErrorCode.INVALID_JSON, err=error) from None
+    values.pop("extra", None)
+    return values
+
+
+def _decode_root(
+    values: dict[str, Any], spec: tuple[WireField, ...], document: Any, go_name: str, strict: bool
+) -> None:
+    if document is None:
+        return
+    if not isinstance(document, JsonObject):
+        raise Place(go_name).mismatch(document, f"server.{go_name}")
+    decode_into(values, spec, document, go_name, strict)
 
 
 def encode_struct(value: Any) -> dict[str, Any]:

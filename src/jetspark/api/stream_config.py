@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from jetspark.api.error_codes import ErrorCode, make
-from jetspark.api.json_text import JsonObject, JsonSyntaxError, read_documents
+from jetspark.api.json_text import JsonObject
 from jetspark.api.schema import (
     BOOL,
     DURATION,
@@ -34,6 +34,7 @@ from jetspark.api.schema import (
     SchemaError,
     StructOf,
     WireField,
+    decode_documents,
     decode_into,
     encode_struct,
     wire,
@@ -88,7 +89,7 @@ class _CompressionKind(EnumOf):
 
 
 _RETENTION: Final[Kind] = EnumOf(Retention, Retention.LIMITS)
-_DISCARD: Final[Kind] = EnumOf(Discard, Discard.OLD)
+_DISCARD: Final[Kind] = EnumOf(Discard, Discard.OLD, any_case=True)
 _STORAGE: Final[Kind] = EnumOf(Storage, Storage.FILE)
 _COMPRESSION: Final[Kind] = _CompressionKind(
     Compression, Compression.NONE, unknown=lambda _: "unknown compression algorithm"
@@ -256,15 +257,6 @@ _REQUEST_FIELDS: Final = (*wire_fields(StreamConfig), WireField("pedantic", BOOL
 
 def parse_stream_config_request(body: bytes, *, strict: bool = True) -> StreamConfigRequest:
     """Read the body of STREAM.CREATE or STREAM.UPDATE; an empty body is an empty configuration."""
-    values: dict[str, Any] = {}
-    try:
-        for document in read_documents(body):
-            if document is None:
-                continue
-            if not isinstance(document, JsonObject):
-                raise Place("StreamConfigRequest").mismatch(document, "server.StreamConfigRequest")
-            decode_into(values, _REQUEST_FIELDS, document, "StreamConfigRequest", strict)
-    except (SchemaError, JsonSyntaxError) as error:
-        raise make(ErrorCode.INVALID_JSON, err=error) from None
+    values = decode_documents(_REQUEST_FIELDS, body, "StreamConfigRequest", strict)
     pedantic = bool(values.pop("pedantic", False))
     return StreamConfigRequest(config=StreamConfig(**values), pedantic=pedantic)
