@@ -13,7 +13,6 @@ from jetspark.server.options import MINUTE_NS, SECOND_NS, Options, OptionsError,
 from jetspark.server.options_reader import ConfigFileError, read_config_file
 from jetspark.testing.processes import nats_server_command
 
-
 Read = Callable[[str], Options]
 
 
