@@ -1,0 +1,40 @@
+"""The `jetspark` command finds the subcommand and hands over."""
+
+import sys
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from jetspark.cli.main import cli
+
+
+def test_help_names_the_server() -> None:
+    result = CliRunner().invoke(cli, ["--help"])
+
+    assert result.exit_code == 0
+    assert "server" in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-js", "-sd=X", "-DV"],
+        ["-p", "-1", "-sd", "X"],
+        ["--help"],
+        ["--", "-c"],
+        ["--signal", "ldm=12", "-h"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_the_server_gets_its_arguments_as_typed(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    received: list[list[str]] = []
+    edge = ModuleType("jetspark.server.run")
+    edge.main = lambda argv: received.append(argv) or 7  # type: ignore[attr-defined,func-returns-value]
+    monkeypatch.setitem(sys.modules, "jetspark.server.run", edge)
+
+    result = CliRunner().invoke(cli, ["server", *arguments])
+
+    assert received == [arguments]
+    assert result.exit_code == 7
