@@ -102,6 +102,11 @@ class BuildPlain(build_py):
 class BuildCompiled(build_ext):
     """Compiles all or nothing: half a group cannot be imported."""
 
+    def finalize_options(self) -> None:
+        """Build the modules' small shims beside the one large library."""
+        super().finalize_options()
+        self.parallel = self.parallel or os.cpu_count() or 1
+
     def run(self) -> None:
         """Compile outside the source tree; on any failure take the compiled files away again."""
         if self.inplace:
