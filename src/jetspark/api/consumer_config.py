@@ -193,4 +193,5 @@ class ConsumerCreateRequest:
 def parse_consumer_create_request(body: bytes, *, strict: bool = True) -> ConsumerCreateRequest:
     """Read the body of a consumer create; `ApiError` 10025 when it is not one."""
     values = decode_documents(wire_fields(ConsumerCreateRequest), body, "CreateConsumerRequest", strict)
+    values.pop("extra", None)
     return ConsumerCreateRequest(**values)

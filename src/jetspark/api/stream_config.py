@@ -258,5 +258,6 @@ _REQUEST_FIELDS: Final = (*wire_fields(StreamConfig), WireField("pedantic", BOOL
 def parse_stream_config_request(body: bytes, *, strict: bool = True) -> StreamConfigRequest:
     """Read the body of STREAM.CREATE or STREAM.UPDATE; an empty body is an empty configuration."""
     values = decode_documents(_REQUEST_FIELDS, body, "StreamConfigRequest", strict)
+    values.pop("extra", None)
     pedantic = bool(values.pop("pedantic", False))
     return StreamConfigRequest(config=StreamConfig(**values), pedantic=pedantic)
