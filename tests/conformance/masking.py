@@ -7,6 +7,7 @@ Ids are numbered by first appearance, so that the same id in two places must be 
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -19,6 +20,8 @@ _UNIX_NS = re.compile(r"(?<!\d)1\d{18}(?!\d)")
 _NUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{22}(?![0-9A-Za-z])")
 _KEY = re.compile(r"(?<![0-9A-Za-z])[NXUA][A-Z2-7]{55}(?![0-9A-Za-z])")
 _FLOW = re.compile(r"(\$JS\.FC\.[^.\s]+\.[^.\s]+\.)([0-9A-Za-z]{4,8})(?![0-9A-Za-z])")
+_IDENTITY = re.compile(r"(\S+ \d+ \S+ \S+ \S+ )([0-9A-Za-z]{8})(?=\r\n|$)")
+_REQUEST_INBOX = re.compile(r"(_INBOX\.c\d+\.m\.)\d+")
 
 # Fields whose value is an amount of time, or a count that depends on what else the process did.
 VOLATILE_KEYS = {
@@ -54,6 +57,8 @@ class Masker:
         text = _UNIX_NS.sub(_mask_unix_ns, text)
         text = _KEY.sub(lambda match: self._numbered(match.group(), "key"), text)
         text = _FLOW.sub(lambda match: match.group(1) + self._numbered(match.group(2), "flow"), text)
+        text = _IDENTITY.sub(lambda match: match.group(1) + self._numbered(match.group(2), "identity"), text)
+        text = _REQUEST_INBOX.sub(r"\g<1>n", text)  # How often a condition was asked for is not compared.
         return _NUID.sub(lambda match: self._numbered(match.group(), "nuid"), text)
 
     def document(self, value: Any, key: str = "") -> Any:
@@ -65,10 +70,14 @@ class Masker:
         if isinstance(value, dict):
             return {self.text(name): self.document(item, name) for name, item in value.items()}
         if isinstance(value, list):
+            if key == "sources" and all(isinstance(item, dict) and "lag" in item for item in value):
+                value = sorted(value, key=lambda item: str(item["name"]))  # nats-server gives them in map order.
             return [self.document(item, key) for item in value]
         if isinstance(value, str):
             if key in ("request", "response") and value.startswith("{"):
                 return self.document(json.loads(value))  # The audit advisory carries documents as text.
+            if key in ("hdrs", "data"):
+                return self.text(base64.b64decode(value, validate=True).decode("utf-8", "replace"))
             return self.text(value)
         return value
 

@@ -85,6 +85,7 @@ class WireClient:
         self._inbox_prefix = inbox_prefix
         self._next_sid = 0
         self._next_inbox = 0
+        self._next_request = 0
         self._mux_sid = ""
         self.info: dict[str, Any] = {}
         info = self.next_control()
@@ -129,8 +130,8 @@ class WireClient:
         """Publish with a fresh reply subject and wait for one answer."""
         if not self._mux_sid:
             self._mux_sid = self.subscribe(f"{self._inbox_prefix}.m.*")
-        self._next_inbox += 1
-        inbox = f"{self._inbox_prefix}.m.{self._next_inbox}"
+        self._next_request += 1
+        inbox = f"{self._inbox_prefix}.m.{self._next_request}"
         self.publish(subject, payload, reply=inbox, block=block)
         deadline_s = time.monotonic() + timeout_s
         while True:
