@@ -1,0 +1,172 @@
+"""One account: a subject space of its own, and the streams in it.
+
+Routes every publish of its sessions: to subscribers, to the stream that captures the subject, or, for `$JS.…`, to
+JetStream itself. What JetStream does with a message is decided in `jetstream`, `stream` and `consumer`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from jetspark.broker.interest import Interest, Route, Subscription
+from jetspark.broker.jetstream import JetStream
+from jetspark.protocol.subjects import collides, has_wildcard
+
+if TYPE_CHECKING:
+    from jetspark.broker.broker import Broker
+    from jetspark.broker.consumer.consumer import Consumer
+    from jetspark.broker.session import Session
+
+DOLLAR: Final = 36
+
+GLOBAL: Final = "$G"
+SYSTEM: Final = "$SYS"
+
+
+class Account:
+    """A subject space, its interest and its JetStream."""
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.broker = broker
+        self.name = name
+        self.interest = Interest()
+        self.jetstream = JetStream(broker, self)
+        self.session_count: int = 0
+        # Push consumers by deliver subject, to learn when somebody starts or stops listening there.
+        self._listeners: dict[bytes, list[Consumer]] = {}
+
+    # -- publish -----------------------------------------------------------------------------------------------
+
+    def publish(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
+        """One message from a client."""
+        if subject and subject[0] == DOLLAR and self._system_publish(session, subject, reply, header_size, body):
+            return
+        interest = self.interest
+        known = interest.routes.get(subject)
+        route = known if known is not None else interest.route(subject)
+        delivered = False
+        if route.has_subscribers:
+            delivered = self.fan_out(session, route, subject, reply, header_size, body)
+        stream = route.stream
+        if stream is not None:
+            stream.ingest(session, subject, reply, header_size, body)
+        elif reply and not delivered:
+            session.no_responder(subject, reply)
+
+    def _system_publish(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
+        """`$JS.…` and its kin; True when the message has been dealt with wholly."""
+        if subject.startswith(b"$JS."):
+            handled = self.jetstream.receive(session, subject, reply, header_size, body)
+            if self.interest.dollar_count > 0:
+                route = self.interest.reply_route(subject)
+                if route.has_subscribers and self.fan_out(session, route, subject, reply, header_size, body):
+                    handled = True
+                stream = route.stream
+                if stream is not None:
+                    stream.ingest(session, subject, reply, header_size, body)
+                    handled = True
+            if not handled and reply:
+                session.no_responder(subject, reply)
+            return True
+        if subject.startswith(b"$NRG."):
+            session.send_error('Permissions Violation for Publish to "%s"' % subject.decode("utf-8", "replace"))
+            return True
+        if subject == b"$SYS.REQ.USER.INFO" and reply:
+            self.publish_internal(reply, b"", 0, self.broker.user_info(session))
+            return True
+        return False
+
+    def fan_out(
+        self, session: Session | None, route: Route, subject: bytes, reply: bytes, header_size: i64, body: bytes
+    ) -> bool:
+        """Give the message to all plain subscribers and to one member of each queue group."""
+        delivered = False
+        # Deliveries may end a subscription (auto-unsubscribe), which makes new routes but leaves this one whole.
+        for subscription in route.plain:
+            target = subscription.session
+            if target is session and not target.echo:
+                continue
+            if not subscription.active:
+                continue
+            target.deliver(subscription, subject, reply, header_size, body, target.out)
+            if not target.is_dirty:
+                target.mark_dirty()
+            delivered = True
+        for members in route.queues:
+            chosen = self.choose_member(session, members)
+            if chosen is not None:
+                target = chosen.session
+                target.deliver(chosen, subject, reply, header_size, body, target.out)
+                target.mark_dirty()
+                delivered = True
+        return delivered
+
+    def choose_member(self, session: Session | None, members: list[Subscription]) -> Subscription | None:
+        """One member of a queue group, at random among those that may have it."""
+        count: i64 = len(members)
+        start = self.broker.random_index(count)
+        for offset in range(count):
+            member = members[(start + offset) % count]
+            if member.active and not (member.session is session and not member.session.echo):
+                return member
+        return None
+
+    def publish_internal(self, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
+        """A message of the server's own (reply, advisory, republish): to subscribers only."""
+        route = self.interest.reply_route(subject)
+        if not route.has_subscribers:
+            return False
+        return self.fan_out(None, route, subject, reply, header_size, body)
+
+    def publish_from_server(self, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
+        """The same, also into the stream that captures the subject (republish, advisories kept in a stream)."""
+        route = self.interest.route(subject)
+        if route.has_subscribers:
+            self.fan_out(None, route, subject, reply, header_size, body)
+        stream = route.stream
+        if stream is not None:
+            stream.ingest(None, subject, reply, header_size, body)
+
+    def hold_reply(self, subject: bytes, header_size: i64, body: bytes) -> None:
+        """A reply that must not leave before what was decided now is durable."""
+        route = self.interest.reply_route(subject)
+        for subscription in route.plain:
+            target = subscription.session
+            target.deliver(subscription, subject, b"", header_size, body, self.broker.held_outbox(target))
+        for members in route.queues:
+            chosen = self.choose_member(None, members)
+            if chosen is not None:
+                target = chosen.session
+                target.deliver(chosen, subject, b"", header_size, body, self.broker.held_outbox(target))
+
+    # -- who listens on deliver subjects ---------------------------------------------------------------------------
+
+    def listen(self, subject: bytes, consumer: Consumer) -> None:
+        self._listeners.setdefault(subject, []).append(consumer)
+
+    def stop_listening(self, subject: bytes, consumer: Consumer) -> None:
+        consumers = self._listeners.get(subject)
+        if consumers is not None and consumer in consumers:
+            consumers.remove(consumer)
+            if not consumers:
+                del self._listeners[subject]
+
+    def interest_gained(self, subject: bytes) -> None:
+        if self._listeners:
+            self._tell(subject)
+
+    def interest_lost(self, subject: bytes) -> None:
+        if self._listeners:
+            self._tell(subject)
+
+    def _tell(self, subject: bytes) -> None:
+        if not has_wildcard(subject):
+            for consumer in list(self._listeners.get(subject, ())):
+                consumer.interest_changed()
+            return
+        for deliver_subject, consumers in list(self._listeners.items()):
+            if collides(subject, deliver_subject):
+                for consumer in list(consumers):
+                    consumer.interest_changed()

@@ -1,0 +1,338 @@
+"""The broker: accounts, sessions, timers and commits, without a socket, a file or a clock.
+
+The edge sets `now_ns`, calls in (a session's `feed`, `wake`, `commit_done`), then performs what has gathered: output
+of `dirty_sessions`, the next commit, the next wake-up. What was decided becomes visible and acknowledged only when
+its commit is done; memory streams settle at the end of the turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from jetspark.broker.account import GLOBAL, SYSTEM, Account
+from jetspark.broker.commit_failure import refusals
+from jetspark.broker.consumer.consumer import Consumer
+from jetspark.broker.gate import Gate
+from jetspark.broker.options import API_LEVEL, VERSION, BrokerOptions
+from jetspark.broker.session import REASON_SHUTDOWN, Session
+from jetspark.broker.stream import Stream
+from jetspark.broker.timers import Timer, TimerOwner, TimerQueue
+from jetspark.protocol.nuid import Nuid
+from jetspark.protocol.outbox import Outbox
+from jetspark.store.disk import Commit, Disk, DiskOp
+
+# Acknowledgements nobody waits for, and positions of consumers, ride along with the next commit, at latest this late.
+LAZY_COMMIT_NS: Final = 20_000_000
+
+TIMER_LAZY_COMMIT: Final = 1
+
+
+class PendingCommit(Commit):
+    """A commit with what it settles once it is durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams: list[Stream] = []
+        self.covers: list[int] = []
+        self.consumers: list[Consumer] = []
+        self.sessions: list[Session] = []
+        self.replies: list[bytes] = []
+
+
+class Broker(TimerOwner):
+    """Everything one server decides."""
+
+    def __init__(
+        self, options: BrokerOptions, disk: Disk, random_bytes: Callable[[int], bytes], now_ns: int, gate: Gate
+    ) -> None:
+        self.options = options
+        self.disk = disk
+        self.gate = gate
+        self.now_ns: i64 = now_ns
+        self.random_bytes = random_bytes
+        self.nuid = Nuid(random_bytes)
+        self.timers = TimerQueue()
+        self.dirty_sessions: list[Session] = []
+        self.sessions: dict[int, Session] = {}
+        self.accounts: dict[str, Account] = {}
+        self._session_count: int = 0
+        self._random_state: i64 = int.from_bytes(random_bytes(7), "big") | 1
+        # What the next commit will carry.
+        self._dirty_streams: list[Stream] = []
+        self._dirty_consumers: list[Consumer] = []
+        self._holding: list[Session] = []
+        self._disk_ops: list[DiskOp] = []
+        self._urgent: bool = False
+        self._in_flight: PendingCommit | None = None
+        self._lazy_timer = Timer(self, TIMER_LAZY_COMMIT)
+        # Streams in memory whose consumers wait for the end of the turn.
+        self._settling: list[Stream] = []
+        # Consumers that used up their share of this turn and go on in the next.
+        self._continuing: list[Consumer] = []
+        self.shutting_down: bool = False
+        self.api_total: int = 0
+        self.api_errors: int = 0
+        self.slow_consumers: int = 0
+        self.stale_connections: int = 0
+        self.commit_count: int = 0
+        self.commit_failures: int = 0
+        self.last_commit_error: str = ""
+        # Lines worth an operator's eye; the edge logs and clears them.
+        self.notices: list[str] = []
+        self.account(GLOBAL)
+        self.account(SYSTEM)
+
+    def account(self, name: str) -> Account:
+        known = self.accounts.get(name)
+        if known is None:
+            known = Account(self, name)
+            self.accounts[name] = known
+        return known
+
+    # -- sessions ----------------------------------------------------------------------------------------------
+
+    def open_session(self, kind: str, host: str, port: int) -> Session:
+        self._session_count += 1
+        session = Session(self, self.account(GLOBAL), self._session_count, kind, host, port)
+        self.sessions[session.session_id] = session
+        return session
+
+    def close_session(self, session: Session) -> None:
+        """The connection is gone: its subscriptions go with it."""
+        if session.closed:
+            return
+        session.closed = True
+        session.closing = True
+        session.halted = True
+        self.sessions.pop(session.session_id, None)
+        for subscription in list(session.subscriptions.values()):
+            session.remove_subscription(subscription)
+        waiting = session.paused_consumers
+        session.paused_consumers = []
+        for consumer in waiting:
+            consumer.resume_after_drain()
+
+    def info_document(self, session: Session) -> dict[str, Any]:
+        options = self.options
+        document: dict[str, Any] = {
+            "server_id": options.server_id,
+            "server_name": options.server_name,
+            "version": VERSION,
+            "proto": 1,
+            "go": "python",
+            "host": options.host,
+            "port": options.port,
+            "headers": True,
+            "max_payload": options.max_payload,
+        }
+        if options.jetstream:
+            document["jetstream"] = True
+        document["client_id"] = session.session_id
+        document["client_ip"] = session.host
+        if self.gate.required():
+            document["auth_required"] = True
+        if session.nonce:
+            document["nonce"] = session.nonce
+        if options.domain:
+            document["domain"] = options.domain
+        document["api_lvl"] = API_LEVEL
+        document.update(options.info_extra)
+        return document
+
+    def user_info(self, session: Session) -> bytes:
+        """The answer to `$SYS.REQ.USER.INFO`."""
+        document = {
+            "server": {
+                "name": self.options.server_name,
+                "host": self.options.host,
+                "id": self.options.server_id,
+                "ver": VERSION,
+                "jetstream": self.options.jetstream,
+            },
+            "data": {
+                "user": session.user_name,
+                "account": session.account.name,
+                "account_name": session.account.name,
+            },
+        }
+        return json.dumps(document, separators=(",", ":")).encode()
+
+    def random_index(self, count: i64) -> i64:
+        """An even enough choice among `count`, cheap enough for every message to a queue group."""
+        if count <= 1:
+            return 0
+        state = self._random_state
+        state = (state * 25214903917 + 11) & 0xFFFFFFFFFFFF
+        self._random_state = state
+        return (state >> 17) % count
+
+    # -- what waits for the disk -------------------------------------------------------------------------------
+
+    def held_outbox(self, session: Session) -> Outbox:
+        """Where a reply goes that must not leave before the commit that is being gathered now."""
+        if not session.holds:
+            session.holds = True
+            self._holding.append(session)
+        self._urgent = True
+        return session.held
+
+    def stream_dirty(self, stream: Stream) -> None:
+        self._dirty_streams.append(stream)
+        self._urgent = True
+
+    def consumer_dirty(self, consumer: Consumer) -> None:
+        """This consumer's log has something to write; soon, unless a held reply makes it now."""
+        self._dirty_consumers.append(consumer)
+        if not self._urgent:
+            self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + LAZY_COMMIT_NS)
+
+    def settle_soon(self, stream: Stream) -> None:
+        self._settling.append(stream)
+
+    def continue_soon(self, consumer: Consumer) -> None:
+        self._continuing.append(consumer)
+
+    def add_disk_op(self, op: DiskOp) -> None:
+        self._disk_ops.append(op)
+        self._urgent = True
+
+    def has_more_work(self) -> bool:
+        """Should the edge come back right after this turn's input and output?"""
+        return bool(self._continuing)
+
+    def settle(self) -> None:
+        """End of a turn: memory streams become visible, interrupted deliveries go on."""
+        while self._settling:
+            settling = self._settling
+            self._settling = []
+            for stream in settling:
+                stream.settle_memory()
+        if self._continuing:
+            continuing = self._continuing
+            self._continuing = []
+            for consumer in continuing:
+                consumer.continue_delivery()
+
+    def commit_ready(self) -> PendingCommit | None:
+        """What must be written now; None when nothing must, or a commit is still under way."""
+        if self._in_flight is not None or not self._urgent:
+            return None
+        commit = PendingCommit()
+        sync = self.options.sync_always
+        self._urgent = False
+        self.timers.cancel(self._lazy_timer)
+        for op in self._disk_ops:
+            commit.add(op)
+        self._disk_ops = []
+        for stream in self._dirty_streams:
+            stream.is_dirty = False
+            if stream.deleted:
+                continue
+            commit.streams.append(stream)
+            commit.covers.append(stream.store.collect(commit, sync))
+        self._dirty_streams = []
+        for consumer in self._dirty_consumers:
+            consumer.is_dirty = False
+            if consumer.deleted:
+                continue
+            commit.consumers.append(consumer)
+            consumer.log.collect(commit, sync)
+        self._dirty_consumers = []
+        for session in self._holding:
+            session.holds = False
+            commit.sessions.append(session)
+            commit.replies.append(session.held.take())
+        self._holding = []
+        if not commit.ops:
+            # Nothing reached the disk (all of it in memory): what was held may go at once.
+            self._in_flight = commit
+            self.commit_done(commit, "")
+            return None
+        self._in_flight = commit
+        return commit
+
+    def commit_done(self, commit: Commit, error: str) -> None:
+        """The commit is durable (empty error), or failed as a whole."""
+        done = self._in_flight
+        assert done is not None and done is commit, "commit_done for a commit that is not in flight"
+        self._in_flight = None
+        self.commit_count += 1
+        if error:
+            self._commit_failed(done, error)
+            return
+        for position in range(len(done.streams)):
+            stream = done.streams[position]
+            if not stream.deleted:
+                stream.committed(done.covers[position])
+        for consumer in done.consumers:
+            if not consumer.deleted:
+                consumer.log.committed()
+        for position in range(len(done.sessions)):
+            session = done.sessions[position]
+            if not session.closed:
+                session.send(done.replies[position])
+        if self._dirty_consumers and not self._urgent:
+            self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + LAZY_COMMIT_NS)
+
+    def _commit_failed(self, commit: PendingCommit, error: str) -> None:
+        """Nothing of it counts: stores go back to what is durable, and everybody who waits is told."""
+        self.commit_failures += 1
+        self.last_commit_error = error
+        self.notices.append("Commit failed: " + error)
+        # Replies gathered since depend on the same sequences: they fail with it.
+        for session in self._holding:
+            session.holds = False
+            commit.sessions.append(session)
+            commit.replies.append(session.held.take())
+        self._holding = []
+        streams = commit.streams
+        for stream in self._dirty_streams:
+            stream.is_dirty = False
+            if stream not in streams:
+                streams.append(stream)
+        self._dirty_streams = []
+        self._urgent = False
+        for stream in streams:
+            if not stream.deleted:
+                stream.commit_failed(error)
+        for consumer in commit.consumers:
+            if not consumer.deleted:
+                consumer.commit_failed()
+        for position in range(len(commit.sessions)):
+            session = commit.sessions[position]
+            if not session.closed:
+                session.send(refusals(commit.replies[position], error))
+
+    # -- time --------------------------------------------------------------------------------------------------
+
+    def next_wake_ns(self) -> i64:
+        return self.timers.next_ns()
+
+    def wake(self) -> None:
+        self.timers.run(self.now_ns)
+
+    def on_timer(self, kind: int, now_ns: i64) -> None:
+        if kind == TIMER_LAZY_COMMIT and self._dirty_consumers:
+            self._urgent = True
+
+    # -- life --------------------------------------------------------------------------------------------------
+
+    def recover(self) -> None:
+        """Bring back every stream and consumer found on disk."""
+        for account in list(self.accounts.values()):
+            account.jetstream.recover()
+
+    def shutdown(self) -> None:
+        """Waiting pulls are told; afterwards the edge runs the last commit and closes the connections."""
+        self.shutting_down = True
+        for account in self.accounts.values():
+            account.jetstream.shutdown()
+        self._urgent = True
+
+    def close_all_sessions(self) -> None:
+        for session in list(self.sessions.values()):
+            session.close(REASON_SHUTDOWN)

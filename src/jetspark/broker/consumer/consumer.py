@@ -1,0 +1,634 @@
+"""One consumer: its place in the stream, and the loop that hands out messages.
+
+Picks the next message (redeliveries first, then new ones that pass the filter and are durable), writes it to whoever
+is next (a waiting pull, or the push subject) and keeps the state that acknowledgements move. What an acknowledgement
+does is in `acks.py`, who is next in `pull_queue.py` and `push_flow.py`, when a message comes back in `redelivery.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from jetspark.api.ack_token import ack_prefix, ack_prefix_v2
+from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, PriorityPolicy, ReplayPolicy
+from jetspark.broker.advisories import Announcer
+from jetspark.broker.consumer.lifecycle import Lifecycle
+from jetspark.broker.consumer.priority import Pinning
+from jetspark.broker.consumer.pull_queue import NO_MESSAGES, PullQueue, WaitingPull, first_target
+from jetspark.broker.consumer.push_flow import PushFlow
+from jetspark.broker.consumer.redelivery import Redelivery
+from jetspark.broker.interest import Subscription
+from jetspark.broker.timers import Timer, TimerOwner
+from jetspark.protocol import headers
+from jetspark.protocol.outbox import Outbox
+from jetspark.protocol.subjects import SubjectFilter
+from jetspark.store.consumer_log import ConsumerLog, ConsumerState, PendingEntry
+from jetspark.store.view import RecordView
+
+if TYPE_CHECKING:
+    from jetspark.broker.account import Account
+    from jetspark.broker.broker import Broker
+    from jetspark.broker.session import Session
+    from jetspark.broker.stream import Stream
+
+ACK_NONE: Final = 0
+ACK_ALL: Final = 1
+ACK_EXPLICIT: Final = 2
+
+TIMER_ACK_WAIT: Final = 1
+TIMER_PULLS: Final = 2
+TIMER_REPLAY: Final = 3
+
+# What picking a message can come to.
+PICKED: Final = 0
+NOTHING: Final = 1
+STALLED: Final = 2
+NOT_YET: Final = 3
+
+
+class Consumer(TimerOwner):
+    """A consumer of one stream."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        name: str,
+        config: ConsumerConfig,
+        log: ConsumerLog,
+        state: ConsumerState,
+        created_ns: int,
+    ) -> None:
+        self.stream = stream
+        self.account: Account = stream.account
+        self.broker: Broker = stream.broker
+        self.name = name
+        self.config = config
+        self.log = log
+        self.state = state
+        self.created_ns: i64 = created_ns
+        self.deleted: bool = False
+        self.is_dirty: bool = False
+        # True when new messages should start the delivery loop: something waits for them.
+        self.wants_messages: bool = False
+        self._delivering: bool = False
+        self.waits_for_drain: bool = False
+        # The next stream sequence to look at, and the list to work off before it (last per subject).
+        self.next_seq: i64 = 1
+        self.first_list: list[int] = []
+        self.first_list_at: int = 0
+        # Messages matching and not yet delivered: offered minus taken, see num_pending().
+        self.filter = SubjectFilter([])
+        self.offered: i64 = 0
+        self._offered_base: i64 = 0
+        self.taken: i64 = 0
+        self.ack_policy: i64 = ACK_NONE
+        self.ack_wait_ns: i64 = 0
+        self.backoff: list[int] = []
+        self.deliveries_max: i64 = -1
+        self.ack_pending_max: i64 = -1
+        self.sample_percent: i64 = 0
+        self.headers_only: bool = False
+        self.is_push: bool = False
+        self.replays: bool = False
+        self._replay_last_ts_ns: i64 = 0
+        self._replay_sent_ns: i64 = 0
+        self.ack_prefix: bytes = b""
+        self.announcer = Announcer(self)
+        self.redelivery = Redelivery(self)
+        self.pulls = PullQueue(self)
+        self.pinning = Pinning(self)
+        self.push = PushFlow(self)
+        self.lifecycle = Lifecycle(self)
+        self.ack_timer = Timer(self, TIMER_ACK_WAIT)
+        self.pull_timer = Timer(self, TIMER_PULLS)
+        self.replay_timer = Timer(self, TIMER_REPLAY)
+        self.view = RecordView()
+        # The message just picked: its place and how many times it will then have been delivered.
+        self._picked_seq: i64 = 0
+        self._picked_deliveries: i64 = 1
+        self._picked_is_new: bool = True
+        self.configure(config)
+
+    def configure(self, config: ConsumerConfig) -> None:
+        """Take on a checked configuration."""
+        self.config = config
+        self.filter = SubjectFilter([pattern.encode() for pattern in config.filters])
+        if config.ack_policy == AckPolicy.EXPLICIT:
+            self.ack_policy = ACK_EXPLICIT
+        elif config.ack_policy == AckPolicy.NONE:
+            self.ack_policy = ACK_NONE
+        else:
+            self.ack_policy = ACK_ALL
+        self.ack_wait_ns = config.ack_wait
+        self.backoff = list(config.backoff)
+        self.deliveries_max = config.max_deliver if config.max_deliver > 0 else -1
+        self.ack_pending_max = config.max_ack_pending if config.max_ack_pending > 0 else -1
+        frequency = config.sample_freq.rstrip("%") if config.sample_freq else "0"
+        self.sample_percent = int(frequency)
+        self.headers_only = config.headers_only
+        self.is_push = bool(config.deliver_subject)
+        self.replays = config.replay_policy == ReplayPolicy.ORIGINAL
+        self.pulls.is_prioritized = config.priority_policy == PriorityPolicy.PRIORITIZED
+        options = self.broker.options
+        if options.ack_subject_v2:
+            prefix = ack_prefix_v2(options.domain, self.account.name, self.stream.name, self.name)
+        else:
+            prefix = ack_prefix(self.stream.name, self.name)
+        self.ack_prefix = prefix.encode()
+        self.pinning.configure(config)
+        self.push.configure(config)
+        self.lifecycle.configure(config)
+        self.update_wants()
+
+    # -- counting ----------------------------------------------------------------------------------------------
+
+    def num_pending(self) -> i64:
+        """Messages that match and have not been delivered yet."""
+        if self.filter.match_all:
+            return self.stream.offered - self._offered_base - self.taken
+        return self.offered - self.taken
+
+    def recount(self) -> None:
+        """Take the number of pending messages from the store itself."""
+        pending: i64 = len(self.first_list) - self.first_list_at
+        pending += self.stream.store.count_match(self.next_seq, self.filter)
+        self.taken = 0
+        self.offered = pending
+        self._offered_base = self.stream.offered - pending
+
+    def ack_pending(self) -> i64:
+        return len(self.state.pending)
+
+    def needs(self, seq: i64) -> bool:
+        """Does this consumer still want or owe this message (which its filter accepts)?"""
+        if seq >= self.next_seq:
+            return True
+        if self.first_list and seq in self.first_list[self.first_list_at :]:
+            return True
+        return seq in self.state.pending or (self.ack_policy != ACK_NONE and seq in self.state.redelivered)
+
+    def update_wants(self) -> None:
+        if self.deleted:
+            self.wants_messages = False
+        elif self.is_push:
+            self.wants_messages = self.push.is_bound
+        else:
+            self.wants_messages = len(self.pulls.waiting) > 0
+
+    def mark_dirty(self) -> None:
+        if not self.is_dirty and self.log.enabled:
+            self.is_dirty = True
+            self.broker.consumer_dirty(self)
+
+    # -- what the stream tells -----------------------------------------------------------------------------------
+
+    def message_removed(self, seq: i64) -> None:
+        """A message this consumer could see has left the stream."""
+        if self.first_list and seq in self.first_list[self.first_list_at :]:
+            self.first_list = [s for s in self.first_list[self.first_list_at :] if s != seq]
+            self.first_list_at = 0
+            self.taken += 1
+        elif seq >= self.next_seq:
+            self.taken += 1
+        elif seq in self.state.pending:
+            self.forget_pending(seq, "Unacknowledged message was deleted")
+
+    def forget_pending(self, seq: i64, reason: str) -> None:
+        """Nobody can acknowledge this any more: treat it as done."""
+        from jetspark.broker.consumer import acks
+
+        entry = self.state.pending.get(seq)
+        if entry is None:
+            return
+        if reason:
+            self.announcer.terminated(entry, seq, self.deliveries_of(seq), reason)
+        acks.settle(self, seq)
+
+    def purged(self) -> None:
+        """Many messages left at once: positions move past them, what was owed and is gone is forgotten."""
+        store = self.stream.store
+        state = self.state
+        if store.first_seq > self.next_seq:
+            self.next_seq = store.first_seq
+        gone = [seq for seq in state.pending if not store.is_live(seq)]
+        for seq in gone:
+            del state.pending[seq]
+            state.redelivered.pop(seq, None)
+            self.redelivery.unqueue(seq)
+            self.log.dropped(seq)
+        if self.first_list:
+            self.first_list = [s for s in self.first_list[self.first_list_at :] if store.is_live(s)]
+            self.first_list_at = 0
+        floor = store.first_seq - 1
+        if state.delivered_stream_seq < floor:
+            state.delivered_stream_seq = floor
+            self.log.delivered_position(state.delivered_consumer_seq, floor)
+        if not state.pending:
+            state.floor_consumer_seq = state.delivered_consumer_seq
+            state.floor_stream_seq = state.delivered_stream_seq
+            self.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
+        self.mark_dirty()
+        self.recount()
+
+    def commit_failed(self) -> None:
+        """The log could not be written: write the whole state with the next commit."""
+        self.log.rollback(self.state)
+        self.mark_dirty()
+
+    # -- picking -------------------------------------------------------------------------------------------------
+
+    def pick(self) -> int:
+        """Find the next message to deliver; `view` shows it."""
+        if self.redelivery.queue and self._pick_redelivery():
+            return PICKED
+        if self.ack_pending_max > 0 and self.ack_policy != ACK_NONE:
+            if len(self.state.pending) >= self.ack_pending_max:
+                return STALLED
+        store = self.stream.store
+        while self.first_list:
+            if self.first_list_at >= len(self.first_list):
+                self.first_list = []
+                self.first_list_at = 0
+                break
+            seq: i64 = self.first_list[self.first_list_at]
+            if seq > store.visible_seq:
+                return NOTHING
+            if store.view(seq, self.view):
+                return self._picked_new(seq)
+            self.first_list_at += 1
+            self.taken += 1
+        visible = store.visible_seq
+        if self.next_seq > visible:
+            return NOTHING
+        found = store.next_match(self.next_seq, visible, self.filter, self.view)
+        if found == 0:
+            self.next_seq = visible + 1
+            return NOTHING
+        return self._picked_new(found)
+
+    def _picked_new(self, seq: i64) -> int:
+        if self.replays and not self._is_replay_due(seq):
+            return NOT_YET
+        self._picked_seq = seq
+        self._picked_deliveries = 1
+        self._picked_is_new = True
+        return PICKED
+
+    def _pick_redelivery(self) -> bool:
+        """The first queued message that may still be delivered; exhausted and vanished ones are settled."""
+        store = self.stream.store
+        while self.redelivery.queue:
+            seq = self.redelivery.pop()
+            if not store.view(seq, self.view):
+                self.forget_pending(seq, "")
+                continue
+            deliveries = self.deliveries_of(seq) + 1
+            if self.deliveries_max > 0 and deliveries > self.deliveries_max:
+                self.give_up(seq, self.deliveries_max)
+                continue
+            self._picked_seq = seq
+            self._picked_deliveries = deliveries
+            self._picked_is_new = False
+            return True
+        return False
+
+    def deliveries_of(self, seq: i64) -> i64:
+        entry = self.state.pending.get(seq)
+        if entry is not None:
+            return entry.deliveries
+        count = self.state.redelivered.get(seq)
+        return count if count is not None else 1
+
+    def give_up(self, seq: i64, deliveries: i64) -> None:
+        """Delivered as often as allowed: no longer owed, stays in the stream, and somebody may want to know."""
+        self.announcer.max_deliveries(seq, deliveries)
+        self.state.pending.pop(seq, None)
+        self.state.redelivered[seq] = deliveries
+        self.redelivery.unqueue(seq)
+        self.log.dropped(seq)
+        self.mark_dirty()
+
+    def _is_replay_due(self, seq: i64) -> bool:
+        """Replay at the original pace: wait as long as the message waited after the one before it."""
+        now_ns = self.broker.now_ns
+        if self._replay_last_ts_ns == 0 or seq > self.lifecycle.replay_until_seq:
+            return True
+        due = self._replay_sent_ns + (self.view.ts_ns - self._replay_last_ts_ns)
+        if due <= now_ns:
+            return True
+        self.broker.timers.arm(self.replay_timer, due)
+        return False
+
+    def unpick(self) -> None:
+        """The picked message could not go out: it is next again, uncounted."""
+        if not self._picked_is_new:
+            self.redelivery.push_front(self._picked_seq)
+
+    # -- delivering ------------------------------------------------------------------------------------------------
+
+    def deliver(self) -> None:
+        """Hand out what can be handed out now."""
+        if self._delivering or self.deleted or self.waits_for_drain or self.lifecycle.is_paused:
+            return
+        self._delivering = True
+        try:
+            if self.is_push:
+                self.push.run()
+            else:
+                self._serve_pulls()
+        finally:
+            self._delivering = False
+
+    def resume_after_drain(self) -> None:
+        self.waits_for_drain = False
+        self.deliver()
+
+    def wait_for_drain(self, session: Session) -> None:
+        if not self.waits_for_drain:
+            self.waits_for_drain = True
+            session.paused_consumers.append(self)
+
+    def _serve_pulls(self) -> None:
+        pulls = self.pulls
+        while pulls.waiting:
+            pull = self._next_pull()
+            if pull is None:
+                break
+            target = first_target(pull.route)
+            if target is not None and not target.session.has_room():
+                self.wait_for_drain(target.session)
+                break
+            outcome = self.pick()
+            if outcome == PICKED:
+                self._serve(pull, target)
+            elif outcome == STALLED or outcome == NOT_YET:
+                break
+            else:
+                pulls.end_no_wait()
+                break
+        if not pulls.waiting:
+            self.wants_messages = False
+
+    def _next_pull(self) -> WaitingPull | None:
+        """The first request that may be served now; dead ones are dropped, unfit ones wait behind the others."""
+        pulls = self.pulls
+        now_ns = self.broker.now_ns
+        turns = len(pulls.waiting)
+        passed_over: list[WaitingPull] = []
+        found: WaitingPull | None = None
+        while turns > 0 and pulls.waiting:
+            turns -= 1
+            pull = pulls.waiting[0]
+            if 0 < pull.expires_at_ns <= now_ns:
+                pulls.waiting.popleft()
+                pulls.send_timeout(pull)
+            elif not pulls.has_interest(pull):
+                pulls.waiting.popleft()
+            elif not self.pinning.is_needed:
+                return pull
+            else:
+                fit = self.pinning.fits(pull)
+                if fit > 0:
+                    found = pull
+                    break
+                pulls.waiting.popleft()
+                if fit == 0:
+                    passed_over.append(pull)
+        for pull in passed_over:
+            pulls.add(pull)
+        return found
+
+    def _serve(self, pull: WaitingPull, target: Subscription | None) -> None:
+        """Give the picked message to a request, and end the request when that was its last."""
+        if pull.has_byte_budget and not self._fits_budget(pull):
+            return
+        if target is not None and target.session.permissions is None:
+            session = target.session
+            self.write(session.out, target, pull)
+            session.count_delivery(target, 0)
+            if not session.is_dirty:
+                session.mark_dirty()
+        else:
+            self.fan_out(pull.reply, pull)
+        pull.delivered += 1
+        pull.left -= 1
+        pull.reported_left -= 1
+        if pull.heartbeat_ns > 0:
+            pull.heartbeat_at_ns = self.broker.now_ns + pull.heartbeat_ns
+        if pull.left <= 0:
+            self.pulls.remove(pull)
+            if pull.has_byte_budget and pull.bytes_left > 0:
+                pairs = pull.remaining_headers()
+                self.pulls.send(pull, headers.status_block(409, b"Batch Completed", pairs))
+        elif pull.has_byte_budget and pull.bytes_left <= 0:
+            self.pulls.remove(pull)
+        else:
+            self.pulls.rotate()
+
+    def _fits_budget(self, pull: WaitingPull) -> bool:
+        """Byte budget of a request; a message over it ends the request without being sent."""
+        size = self.delivery_size()
+        if size > pull.bytes_left:
+            self.unpick()
+            self.pulls.remove(pull)
+            self.pinning.release_claim(pull)
+            pairs = pull.remaining_headers()
+            self.pulls.send(pull, headers.status_block(409, b"Message Size Exceeds MaxBytes", pairs))
+            return False
+        pull.bytes_left -= size
+        return True
+
+    def delivery_size(self) -> i64:
+        """What the picked message counts against a byte budget: subject, reply, headers, payload."""
+        view = self.view
+        body = 0 if self.headers_only else view.body_size
+        return len(view.subject) + len(self.reply_subject()) + view.header_size + body
+
+    def reply_subject(self) -> bytes:
+        """The ack subject of the picked message, as it will be delivered."""
+        state = self.state
+        pending = self.num_pending() - (1 if self._picked_is_new else 0)
+        return b"%b%d.%d.%d.%d.%d" % (
+            self.ack_prefix,
+            self._picked_deliveries,
+            self._picked_seq,
+            state.delivered_consumer_seq + 1,
+            self.view.ts_ns,
+            pending,
+        )
+
+    def write(self, out: Outbox, target: Subscription, pull: WaitingPull | None) -> None:
+        """The hot way: one subscriber, written straight into its outbox."""
+        view = self.view
+        header_size = view.header_size
+        if self.headers_only or self.pinning.stamps:
+            header, payload = self._dressed(pull)
+            body = header + payload
+            header_size = len(header)
+        else:
+            body = view.block[view.header_start : view.end]
+        if header_size > 0 and not target.session.headers:
+            body = body[header_size:]
+            header_size = 0
+        subject = view.subject
+        ts_ns = view.ts_ns
+        seq = self._picked_seq
+        deliveries = self._picked_deliveries
+        consumer_seq = self._record()
+        out.put_delivery(
+            subject,
+            target.sid,
+            self.ack_prefix,
+            deliveries,
+            seq,
+            consumer_seq,
+            ts_ns,
+            self.num_pending(),
+            header_size,
+            body,
+        )
+        if self.stream.keeps_by_interest and self.ack_policy == ACK_NONE:
+            self.stream.retention.consumed(seq)
+
+    def fan_out(self, inbox: bytes, pull: WaitingPull | None) -> None:
+        """The general way: whoever listens on the inbox, by the rules of plain and queue subscriptions."""
+        view = self.view
+        header, payload = self._dressed(pull)
+        reply = self.reply_subject()
+        subject = view.subject
+        seq = self._picked_seq
+        self._record()
+        route = self.account.interest.reply_route(inbox)
+        self.account.fan_out(None, route, subject, reply, len(header), header + payload)
+        if self.stream.keeps_by_interest and self.ack_policy == ACK_NONE:
+            self.stream.retention.consumed(seq)
+
+    def _dressed(self, pull: WaitingPull | None) -> tuple[bytes, bytes]:
+        """Header block and payload as this consumer sends them."""
+        view = self.view
+        header = view.block[view.header_start : view.header_start + view.header_size]
+        payload = view.block[view.body_start : view.end]
+        if self.headers_only:
+            header = headers.append_headers(header, [(b"Nats-Msg-Size", b"%d" % len(payload))])
+            payload = b""
+        if self.pinning.stamps and pull is not None and pull.pin_id:
+            header = headers.append_headers(header, [(b"Nats-Pin-Id", pull.pin_id.encode())])
+        return header, payload
+
+    def _record(self) -> i64:
+        """The picked message counts as delivered now; returns its consumer sequence."""
+        state = self.state
+        now_ns = self.broker.now_ns
+        seq = self._picked_seq
+        consumer_seq = state.delivered_consumer_seq + 1
+        state.delivered_consumer_seq = consumer_seq
+        state.last_delivered_ts_ns = now_ns
+        if self._picked_is_new:
+            self.taken += 1
+            if self.first_list:
+                self.first_list_at += 1
+            else:
+                self.next_seq = seq + 1
+            if seq > state.delivered_stream_seq:
+                state.delivered_stream_seq = seq
+        if self.replays:
+            self._replay_last_ts_ns = self.view.ts_ns
+            self._replay_sent_ns = now_ns
+        if self.ack_policy == ACK_NONE:
+            state.floor_consumer_seq = consumer_seq
+            state.floor_stream_seq = state.delivered_stream_seq
+            self.log.delivered_position(consumer_seq, state.delivered_stream_seq)
+        else:
+            self._expect_ack(seq, consumer_seq, now_ns)
+        if not self.is_dirty:
+            self.mark_dirty()
+        return consumer_seq
+
+    def _expect_ack(self, seq: i64, consumer_seq: i64, now_ns: i64) -> None:
+        state = self.state
+        deliveries = self._picked_deliveries
+        if self._picked_is_new:
+            state.pending[seq] = PendingEntry(consumer_seq, now_ns, 1)
+        else:
+            entry = state.pending.get(seq)
+            if entry is None:
+                state.pending[seq] = PendingEntry(consumer_seq, now_ns, deliveries)
+            else:
+                entry.delivered_ts_ns = now_ns
+                entry.deliveries = deliveries
+            state.redelivered[seq] = deliveries
+        self.log.delivered(seq, consumer_seq, deliveries, now_ns)
+        if self.ack_timer.deadline_ns == 0:
+            self.broker.timers.arm(self.ack_timer, now_ns + self.redelivery.wait_ns(deliveries))
+        elif self.backoff:
+            self.broker.timers.arm_if_earlier(self.ack_timer, now_ns + self.redelivery.wait_ns(deliveries))
+
+    # -- pull requests -----------------------------------------------------------------------------------------------
+
+    def enqueue(self, pull: WaitingPull, is_silent_when_full: bool) -> None:
+        """A checked request: answer it at once if it will not wait, else let it wait its turn."""
+        from jetspark.broker.consumer.pull_queue import MAX_WAITING, REQUESTS_PENDING
+
+        pulls = self.pulls
+        waiting_max = self.config.max_waiting if self.config.max_waiting > 0 else 512
+        has_place = pulls.make_room(waiting_max)
+        if pull.no_wait:
+            pending = self.num_pending() + len(self.redelivery.queue)
+            if pending <= 0 and pull.expires_at_ns == 0:
+                pulls.send(pull, NO_MESSAGES)
+                return
+            claimed = pulls.claimed() if pulls.waiting else 0
+            if pending > 0 and pending <= claimed:
+                pulls.send(pull, REQUESTS_PENDING)
+                return
+        if not has_place:
+            if not is_silent_when_full:
+                pulls.send(pull, MAX_WAITING)
+            return
+        pulls.add(pull)
+        self.wants_messages = True
+        self._arm_pull_timer()
+        self.deliver()
+
+    def _arm_pull_timer(self) -> None:
+        due = self.pulls.next_due_ns()
+        if due > 0:
+            self.broker.timers.arm_if_earlier(self.pull_timer, due)
+
+    # -- time ----------------------------------------------------------------------------------------------------------
+
+    def on_timer(self, kind: int, now_ns: i64) -> None:
+        if self.deleted:
+            return
+        if kind == TIMER_ACK_WAIT:
+            due = self.redelivery.collect_expired(now_ns)
+            if due > 0:
+                self.broker.timers.arm(self.ack_timer, due)
+            self.deliver()
+        elif kind == TIMER_PULLS:
+            self.pulls.run_due(now_ns)
+            self.update_wants()
+            self._arm_pull_timer()
+        elif kind == TIMER_REPLAY:
+            self.deliver()
+
+    def look_at_acks(self) -> None:
+        """Waits have changed: look at what is outstanding at the right time again."""
+        self.broker.timers.arm(self.ack_timer, self.broker.now_ns)
+
+    def heartbeat_block(self, stalled_on: bytes) -> bytes:
+        """`100 Idle Heartbeat`: where this consumer stands, so that a client notices what it missed."""
+        pairs = [
+            (b"Nats-Last-Consumer", b"%d" % self.state.delivered_consumer_seq),
+            (b"Nats-Last-Stream", b"%d" % (self.next_seq - 1)),
+        ]
+        if stalled_on:
+            pairs.append((b"Nats-Consumer-Stalled", stalled_on))
+        return headers.status_block(100, b"Idle Heartbeat", pairs)
+
+    def interest_changed(self) -> None:
+        """Somebody started or stopped listening on the deliver subject."""
+        self.push.interest_changed()
+        self.update_wants()

@@ -1,0 +1,62 @@
+"""Where a new consumer starts in its stream."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from jetspark.api.consumer_config import DeliverPolicy
+
+if TYPE_CHECKING:
+    from jetspark.broker.consumer.consumer import Consumer
+
+
+def place(consumer: Consumer) -> None:
+    """Set the first sequence to look at, and the state that says nothing was delivered yet."""
+    state = consumer.state
+    start = starting_seq(consumer)
+    consumer.next_seq = start
+    if consumer.first_list:
+        first = consumer.first_list[0]
+    else:
+        first = start
+    state.delivered_consumer_seq = 0
+    state.delivered_stream_seq = first - 1
+    state.floor_consumer_seq = 0
+    state.floor_stream_seq = first - 1
+    consumer.recount()
+
+
+def starting_seq(consumer: Consumer) -> i64:
+    """The sequence the deliver policy asks for, no lower than what the stream still has."""
+    store = consumer.stream.store
+    config = consumer.config
+    policy = config.deliver_policy
+    first = store.first_seq if store.first_seq > 0 else 1
+    if policy == DeliverPolicy.ALL:
+        return first
+    if policy == DeliverPolicy.LAST:
+        last = store.last_match(consumer.filter, store.last_seq)
+        return last if last > 0 else store.last_seq + 1
+    if policy == DeliverPolicy.NEW:
+        return store.last_seq + 1
+    if policy == DeliverPolicy.BY_START_SEQUENCE:
+        return config.opt_start_seq if config.opt_start_seq > first else first
+    if policy == DeliverPolicy.BY_START_TIME and config.opt_start_time is not None:
+        return store.seq_at_time(config.opt_start_time.unix_ns)
+    if policy == DeliverPolicy.LAST_PER_SUBJECT:
+        list_last_per_subject(consumer, 0)
+        return store.last_seq + 1
+    return first
+
+
+def list_last_per_subject(consumer: Consumer, above_seq: i64) -> None:
+    """The last message of each matching subject, in order, to be delivered before what comes after."""
+    wanted: list[int] = []
+    for subject, subject_state in consumer.stream.store.subjects.items():
+        if subject_state.last_seq > above_seq and consumer.filter.accepts(subject):
+            wanted.append(subject_state.last_seq)
+    wanted.sort()
+    consumer.first_list = wanted
+    consumer.first_list_at = 0

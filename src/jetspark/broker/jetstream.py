@@ -1,0 +1,371 @@
+"""The JetStream of one account: its streams, and everything that arrives under `$JS.`.
+
+Acknowledgements (the hot kind) and flow-control answers go straight to their consumer; requests to `$JS.API.` go to
+`endpoints`. Making, keeping and deleting streams and consumers on disk is here too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64, u8
+
+from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.error_codes import ErrorCode, make
+from jetspark.api.stream_config import StreamConfig
+from jetspark.broker import advisories as announcements
+from jetspark.broker import endpoints, recovery
+from jetspark.broker.consumer import acks, position, pulls
+from jetspark.broker.consumer.consumer import ACK_NONE, Consumer
+from jetspark.broker.consumer.pull_queue import CONSUMER_DELETED
+from jetspark.broker.feature_set import features_for
+from jetspark.broker.restores import Restores
+from jetspark.broker.stream import Stream
+from jetspark.protocol.subjects import collides
+from jetspark.store import meta
+from jetspark.store.consumer_log import ConsumerState, new_consumer_log
+from jetspark.store.stream_store import new_stream_store
+
+if TYPE_CHECKING:
+    from jetspark.broker.account import Account
+    from jetspark.broker.broker import Broker
+    from jetspark.broker.session import Session
+
+ACK_TOKENS_V1: Final = 9
+ACK_TOKENS_V2: Final = 11
+DOT: Final = 46
+
+
+class AckSubject:
+    """Where the parts of an ack subject are; one object, used again for every acknowledgement."""
+
+    def __init__(self) -> None:
+        self.key: bytes = b""
+        self.deliveries: i64 = 0
+        self.stream_seq: i64 = 0
+        self.consumer_seq: i64 = 0
+
+    def read(self, subject: bytes) -> bool:
+        """Read `$JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>.<time>.<pending>` or its longer
+        form with domain and account before the stream. False when it is neither."""
+        size: i64 = len(subject)
+        # Where the third to tenth dots are; names carry none, so the count tells the form.
+        dots: i64 = 0
+        at: i64 = 0
+        dot3: i64 = 0
+        dot4: i64 = 0
+        dot5: i64 = 0
+        dot6: i64 = 0
+        dot7: i64 = 0
+        dot8: i64 = 0
+        dot9: i64 = 0
+        byte: u8 = 0
+        while at < size:
+            byte = subject[at]
+            if byte == DOT:
+                dots += 1
+                if dots == 2:
+                    dot3 = at
+                elif dots == 4:
+                    dot4 = at
+                elif dots == 5:
+                    dot5 = at
+                elif dots == 6:
+                    dot6 = at
+                elif dots == 7:
+                    dot7 = at
+                elif dots == 8:
+                    dot8 = at
+                elif dots == 9:
+                    dot9 = at
+            at += 1
+        tokens = dots + 1
+        if tokens == ACK_TOKENS_V1:
+            self.key = subject[dot3 + 1 : dot4]
+            self.deliveries = number_at(subject, dot4 + 1, dot5)
+            self.stream_seq = number_at(subject, dot5 + 1, dot6)
+            self.consumer_seq = number_at(subject, dot6 + 1, dot7)
+        elif tokens >= ACK_TOKENS_V2:
+            self.key = subject[dot4 + 1 : dot6]
+            self.deliveries = number_at(subject, dot6 + 1, dot7)
+            self.stream_seq = number_at(subject, dot7 + 1, dot8)
+            self.consumer_seq = number_at(subject, dot8 + 1, dot9)
+        else:
+            return False
+        return True
+
+
+def number_at(text: bytes, start: i64, end: i64) -> i64:
+    """Decimal digits in a range; -1 for anything else."""
+    if end <= start or end - start > 18:
+        return -1
+    value: i64 = 0
+    at: i64 = start
+    while at < end:
+        digit: i64 = text[at] - 48
+        if digit < 0 or digit > 9:
+            return -1
+        value = value * 10 + digit
+        at += 1
+    return value
+
+
+class JetStream:
+    """Streams and consumers of one account."""
+
+    def __init__(self, broker: Broker, account: Account) -> None:
+        self.broker = broker
+        self.account = account
+        self.enabled: bool = broker.options.jetstream
+        self.streams: dict[str, Stream] = {}
+        # Consumers by `stream.consumer`, as it stands in an ack subject and in a pull request.
+        self._by_key: dict[bytes, Consumer] = {}
+        self.flow_replies: dict[bytes, Consumer] = {}
+        self.restores = Restores(self)
+        # Some stream keeps advisories: they must be made even when no client listens.
+        self.captures_dollar: bool = False
+        self._ack = AckSubject()
+        # Account limits; -1 is none.
+        self.max_memory: int = -1
+        self.max_storage: int = -1
+        self.max_streams: int = -1
+        self.max_consumers: int = -1
+        self.max_ack_pending: int = -1
+        self.memory_max_stream_bytes: int = -1
+        self.storage_max_stream_bytes: int = -1
+        self.max_bytes_required: bool = False
+        self._api_prefix: bytes = b"$JS.API."
+        domain = broker.options.domain
+        self._domain_prefix: bytes = f"$JS.{domain}.API.".encode() if domain else b""
+
+    # -- what arrives ------------------------------------------------------------------------------------------------
+
+    def receive(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
+        """A publish to `$JS.…`; False when nobody here listens on that subject."""
+        if not self.broker.options.jetstream:
+            return False
+        if subject.startswith(b"$JS.ACK."):
+            return self._receive_ack(subject, reply, body[header_size:] if header_size > 0 else body)
+        if subject.startswith(self._api_prefix):
+            return self._receive_request(session, subject[8:], reply, header_size, body)
+        if subject.startswith(b"$JS.FC."):
+            consumer = self.flow_replies.get(subject)
+            if consumer is not None:
+                consumer.push.answered(subject)
+            return consumer is not None
+        if subject.startswith(b"$JS.SNAPSHOT."):
+            return self.restores.receive(session, subject, reply, header_size, body)
+        if self._domain_prefix and subject.startswith(self._domain_prefix):
+            return self._receive_request(session, subject[len(self._domain_prefix) :], reply, header_size, body)
+        return False
+
+    def _receive_ack(self, subject: bytes, reply: bytes, body: bytes) -> bool:
+        token = self._ack
+        if not token.read(subject):
+            return False
+        consumer = self._by_key.get(token.key)
+        if consumer is None or consumer.ack_policy == ACK_NONE:
+            return False
+        stream_seq = token.stream_seq
+        if stream_seq > 0 and token.consumer_seq >= 0:
+            acks.receive(consumer, stream_seq, token.consumer_seq, token.deliveries, reply, body)
+        return True
+
+    def _receive_request(self, session: Session, verb: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
+        if verb.startswith(b"CONSUMER.MSG.NEXT."):
+            consumer = self._by_key.get(verb[18:])
+            if consumer is None:
+                return False
+            if header_size == 0:
+                pulls.request(consumer, reply, body)
+            else:
+                endpoints.pull(self, session, consumer, reply, body[:header_size], body[header_size:])
+            return True
+        return endpoints.receive(self, session, verb, reply, body[:header_size], body[header_size:])
+
+    # -- streams -----------------------------------------------------------------------------------------------------
+
+    def stream(self, name: str) -> Stream:
+        found = self.streams.get(name)
+        if found is None:
+            raise make(ErrorCode.STREAM_NOT_FOUND)
+        return found
+
+    def consumer(self, stream_name: str, name: str) -> Consumer:
+        found = self.stream(stream_name).consumers.get(name)
+        if found is None:
+            raise make(ErrorCode.CONSUMER_NOT_FOUND)
+        return found
+
+    def create_stream(self, config: StreamConfig) -> Stream:
+        """A stream with a checked configuration that does not exist yet."""
+        broker = self.broker
+        path = self.stream_path(config.name)
+        store = new_stream_store(broker.disk, path, recovery.store_options(config), broker.add_disk_op)
+        stream = Stream(broker, self.account, config, store, broker.now_ns)
+        if config.first_seq > 1:
+            store.skip_to(config.first_seq - 1, 0)
+            store.committed(config.first_seq - 1)
+            stream.mark_dirty()
+        self.register(stream)
+        self.save_stream(stream)
+        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.CREATED.{stream.name}"):
+            self.announce_stream(stream, "create")
+        return stream
+
+    def register(self, stream: Stream) -> None:
+        """Let the stream capture its subjects."""
+        self.streams[stream.name] = stream
+        for subject in stream.config.subjects:
+            self.account.interest.add_stream(subject.encode(), stream)
+        self._note_dollar()
+        stream.features = features_for(stream)
+
+    def update_stream(self, stream: Stream, config: StreamConfig) -> None:
+        """Change a stream to a checked configuration."""
+        interest = self.account.interest
+        for subject in stream.config.subjects:
+            interest.remove_stream(subject.encode())
+        if stream.features is not None:
+            stream.features.stop()
+        stream.configure(config)
+        for subject in config.subjects:
+            interest.add_stream(subject.encode(), stream)
+        self._note_dollar()
+        stream.features = features_for(stream)
+        stream.store.reconfigure(recovery.store_options(config))
+        stream.retention.enforce_all()
+        self.save_stream(stream)
+        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.UPDATED.{stream.name}"):
+            self.announce_stream(stream, "modify")
+
+    def delete_stream(self, stream: Stream) -> None:
+        for consumer in list(stream.consumers.values()):
+            self.delete_consumer(consumer)
+        if stream.features is not None:
+            stream.features.stop()
+        stream.deleted = True
+        for subject in stream.config.subjects:
+            self.account.interest.remove_stream(subject.encode())
+        del self.streams[stream.name]
+        self._note_dollar()
+        if not stream.in_memory:
+            self.broker.add_disk_op(meta.remove_stream(self.root(), stream.name))
+        stream.store.closed()
+        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.DELETED.{stream.name}"):
+            self.announce_stream(stream, "delete")
+
+    def announce_stream(self, stream: Stream, action: str) -> None:
+        stamp = announcements.stamp(self.account)
+        event = announcements.advisories.stream_action(stamp, stream=stream.name, action=action)
+        announcements.announce(self.account, event)
+
+    def _note_dollar(self) -> None:
+        self.captures_dollar = False
+        for stream in self.streams.values():
+            for subject in stream.config.subjects:
+                if collides(b"$JS.>", subject.encode()):
+                    self.captures_dollar = True
+
+    # -- consumers ---------------------------------------------------------------------------------------------------
+
+    def create_consumer(self, stream: Stream, name: str, config: ConsumerConfig) -> Consumer:
+        """A consumer with a checked configuration that does not exist yet."""
+        broker = self.broker
+        in_memory = stream.in_memory or config.mem_storage
+        state = ConsumerState()
+        log = new_consumer_log(self.consumer_path(stream.name, name), not in_memory)
+        consumer = Consumer(stream, name, config, log, state, broker.now_ns)
+        position.place(consumer)
+        self.attach(consumer)
+        if not in_memory:
+            self.save_consumer(consumer)
+            log.snapshot(state)
+            consumer.mark_dirty()
+        consumer.announcer.action("create")
+        if config.pause_until is not None:
+            consumer.lifecycle.pause(config.pause_until.unix_ns)
+        consumer.update_wants()
+        consumer.deliver()
+        return consumer
+
+    def attach(self, consumer: Consumer) -> None:
+        consumer.stream.attach(consumer)
+        self._by_key[f"{consumer.stream.name}.{consumer.name}".encode()] = consumer
+
+    def delete_consumer(self, consumer: Consumer) -> None:
+        if consumer.deleted:
+            return
+        stream = consumer.stream
+        consumer.pulls.end_all(CONSUMER_DELETED)
+        consumer.deleted = True
+        consumer.wants_messages = False
+        consumer.push.stop()
+        consumer.lifecycle.stop()
+        consumer.pinning.release()
+        stream.detach(consumer)
+        self._by_key.pop(f"{stream.name}.{consumer.name}".encode(), None)
+        if consumer.log.enabled:
+            self.broker.add_disk_op(meta.remove_consumer(self.root(), stream.name, consumer.name))
+        consumer.announcer.action("delete")
+        if not stream.deleted:
+            stream.retention.interest_changed()
+
+    # -- disk --------------------------------------------------------------------------------------------------------
+
+    def root(self) -> str:
+        return f"{self.broker.options.store_dir}/jetstream/{meta.escape(self.account.name)}"
+
+    def stream_path(self, name: str) -> str:
+        return meta.stream_path(self.root(), name)
+
+    def consumer_path(self, stream: str, name: str) -> str:
+        return meta.consumer_path(self.root(), stream, name)
+
+    def save_stream(self, stream: Stream) -> None:
+        if not stream.in_memory:
+            for op in meta.write_stream(self.root(), stream.name, recovery.stream_document(stream)):
+                self.broker.add_disk_op(op)
+
+    def save_consumer(self, consumer: Consumer) -> None:
+        if consumer.log.enabled:
+            document = recovery.consumer_document(consumer)
+            for op in meta.write_consumer(self.root(), consumer.stream.name, consumer.name, document):
+                self.broker.add_disk_op(op)
+
+    def recover(self) -> None:
+        if self.enabled and self.broker.options.store_dir:
+            recovery.recover_account(self)
+
+    def shutdown(self) -> None:
+        for stream in self.streams.values():
+            for consumer in stream.consumers.values():
+                consumer.pulls.end_for_shutdown()
+
+    # -- limits ------------------------------------------------------------------------------------------------------
+
+    def used(self, in_memory: bool) -> int:
+        return sum(stream.store.byte_count for stream in self.streams.values() if stream.in_memory == in_memory)
+
+    def reserved(self, in_memory: bool) -> int:
+        return sum(
+            stream.config.max_bytes
+            for stream in self.streams.values()
+            if stream.in_memory == in_memory and stream.config.max_bytes > 0
+        )
+
+    def check_room(self, stream: Stream, added_bytes: int) -> None:
+        """Account and server limits on what is stored; streams with a size of their own have reserved it."""
+        if stream.in_memory:
+            account_max, server_max = self.max_memory, self.broker.options.max_memory
+            error = ErrorCode.MEMORY_RESOURCES_EXCEEDED
+        else:
+            account_max, server_max = self.max_storage, self.broker.options.max_storage
+            error = ErrorCode.STORAGE_RESOURCES_EXCEEDED
+        if account_max < 0 and server_max < 0:
+            return
+        used = self.used(stream.in_memory) + added_bytes
+        if account_max >= 0 and used > account_max:
+            raise make(ErrorCode.ACCOUNT_RESOURCES_EXCEEDED)
+        if 0 <= server_max < used:
+            raise make(error)

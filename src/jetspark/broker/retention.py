@@ -1,0 +1,188 @@
+"""Which messages leave a stream without anybody asking: limits of count, size and age, and consumed ones.
+
+Decided here: who goes when a limit is passed, and when an acknowledged message of an interest or work-queue stream is
+no longer needed. Per-message lifetimes and delete markers are in `lifetimes.py`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from mypy_extensions import i64
+
+from jetspark.api.stream_config import Discard, Retention, StreamConfig
+from jetspark.broker.timers import Timer, TimerOwner
+from jetspark.store.view import RecordView
+
+if TYPE_CHECKING:
+    from jetspark.broker.stream import Stream
+
+TIMER_AGE: Final = 1
+
+# Old messages go in slices, so that an hour's worth expiring at once does not hold up everybody else.
+EXPIRED_PER_TURN: Final = 4096
+# Ages are looked at no more often than this.
+AGE_STEP_NS: Final = 10_000_000
+
+
+class RetentionKeeper(TimerOwner):
+    """The limits of one stream at work."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.limited: bool = False
+        self.messages_max: i64 = -1
+        self.bytes_max: i64 = -1
+        self.per_subject_max: i64 = -1
+        self.age_max_ns: i64 = 0
+        self._age_timer = Timer(self, TIMER_AGE)
+        self._view = RecordView()
+
+    def configure(self, config: StreamConfig) -> None:
+        self.messages_max = config.max_msgs if config.max_msgs > 0 else -1
+        self.bytes_max = config.max_bytes if config.max_bytes > 0 else -1
+        self.per_subject_max = config.max_msgs_per_subject if config.max_msgs_per_subject > 0 else -1
+        self.age_max_ns = config.max_age
+        self.limited = (
+            self.messages_max > 0 or self.bytes_max > 0 or self.per_subject_max > 0 or self.age_max_ns > 0
+        )
+
+    def after_append(self, subject: bytes, seq: i64) -> None:
+        """A message was just stored: let the oldest go until the stream is within its limits again."""
+        store = self._stream.store
+        if self.per_subject_max > 0:
+            self.enforce_subject(subject)
+        if self.messages_max > 0:
+            while store.message_count > self.messages_max:
+                if not self._stream.remove(store.first_seq, False):
+                    break
+        if self.bytes_max > 0:
+            while store.byte_count > self.bytes_max and store.message_count > 0:
+                if not self._stream.remove(store.first_seq, False):
+                    break
+        if self.age_max_ns > 0 and self._age_timer.deadline_ns == 0:
+            self._arm_age()
+
+    def enforce_subject(self, subject: bytes) -> None:
+        store = self._stream.store
+        state = store.subjects.get(subject)
+        while state is not None and state.message_count > self.per_subject_max:
+            first = store.subject_first_seq(subject)
+            if first == 0 or not self._stream.remove(first, False):
+                return
+            state = store.subjects.get(subject)
+
+    def enforce_all(self) -> None:
+        """After an update or a restart: everything over a limit goes now."""
+        store = self._stream.store
+        if self.per_subject_max > 0:
+            over = [s for s, state in store.subjects.items() if state.message_count > self.per_subject_max]
+            for subject in over:
+                self.enforce_subject(subject)
+        if self.messages_max > 0:
+            while store.message_count > self.messages_max:
+                self._stream.remove(store.first_seq, False)
+        if self.bytes_max > 0:
+            while store.byte_count > self.bytes_max and store.message_count > 0:
+                self._stream.remove(store.first_seq, False)
+        self._stream.broker.timers.cancel(self._age_timer)
+        if self.age_max_ns > 0 and store.message_count > 0:
+            self._arm_age()
+
+    def _arm_age(self) -> None:
+        store = self._stream.store
+        now_ns = self._stream.broker.now_ns
+        due = store.first_ts_ns + self.age_max_ns
+        if due < now_ns + AGE_STEP_NS:
+            due = now_ns + AGE_STEP_NS
+        self._stream.broker.timers.arm(self._age_timer, due)
+
+    def on_timer(self, kind: int, now_ns: i64) -> None:
+        stream = self._stream
+        if stream.deleted or self.age_max_ns <= 0:
+            return
+        store = stream.store
+        oldest_kept_ns = now_ns - self.age_max_ns
+        features = stream.features
+        seq = store.next_live(store.first_seq)
+        for _ in range(EXPIRED_PER_TURN):
+            if seq == 0 or not store.view(seq, self._view) or self._view.ts_ns > oldest_kept_ns:
+                break
+            following = seq + 1
+            if features is None or not features.outlives_age(seq):
+                subject = self._view.subject
+                stream.remove(seq, False)
+                if features is not None:
+                    features.expired(subject)
+            seq = store.next_live(following)
+        if seq != 0 and store.view(seq, self._view):
+            due = self._view.ts_ns + self.age_max_ns
+            if due < now_ns + AGE_STEP_NS:
+                due = now_ns + AGE_STEP_NS
+            stream.broker.timers.arm(self._age_timer, due)
+
+    # -- consumed ----------------------------------------------------------------------------------------------
+
+    def consumed(self, seq: i64) -> None:
+        """Some consumer is done with this message; if it was the last who needs it, it goes."""
+        stream = self._stream
+        if not stream.keeps_by_interest:
+            return
+        if stream.config.retention == Retention.INTEREST and self._is_needed(seq):
+            return
+        stream.remove(seq, False)
+
+    def _is_needed(self, seq: i64) -> bool:
+        stream = self._stream
+        for consumer in stream.unfiltered:
+            if consumer.needs(seq):
+                return True
+        if stream.filtered:
+            if not stream.store.view(seq, self._view):
+                return False
+            for consumer in stream.filtered_for(self._view.subject):
+                if consumer.needs(seq):
+                    return True
+        return False
+
+    def interest_changed(self) -> None:
+        """A consumer left or looks at fewer subjects: messages nobody needs any more go."""
+        stream = self._stream
+        if stream.config.retention != Retention.INTEREST:
+            return
+        store = stream.store
+        if not stream.consumers:
+            stream.purge_below(store.last_seq + 1)
+            return
+        seq = store.next_live(store.first_seq)
+        while seq != 0:
+            if not self._is_needed(seq):
+                stream.remove(seq, False)
+            seq = store.next_live(seq + 1)
+
+    # -- discard new -------------------------------------------------------------------------------------------
+
+    def refusal(self, subject: bytes, added_bytes: i64, is_rollup: bool) -> str:
+        """Why a stream that discards new messages will not take this one; empty when it will."""
+        config = self._stream.config
+        if config.discard != Discard.NEW:
+            return ""
+        store = self._stream.store
+        state = store.subjects.get(subject)
+        held: i64 = state.message_count if state is not None else 0
+        if config.discard_new_per_subject and self.per_subject_max > 0 and held >= self.per_subject_max:
+            if not is_rollup:
+                return "maximum messages per subject exceeded"
+        # A subject at its own limit gives up its oldest, which may make the room that is needed.
+        freed_messages: i64 = 0
+        freed_bytes: i64 = 0
+        if self.per_subject_max > 0 and held >= self.per_subject_max and not config.discard_new_per_subject:
+            freed_messages = 1
+            first = store.subject_first_seq(subject)
+            if store.view(first, self._view):
+                freed_bytes = store.accounted_size(self._view)
+        if self.messages_max > 0 and store.message_count - freed_messages >= self.messages_max:
+            return "maximum messages exceeded"
+        if self.bytes_max > 0 and store.byte_count - freed_bytes + added_bytes > self.bytes_max:
+            return "maximum bytes exceeded"
+        return ""

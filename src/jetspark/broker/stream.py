@@ -1,0 +1,294 @@
+"""One stream: what it takes in, what it keeps, who is told.
+
+`ingest` is the hot way: checks, append, acknowledgement held for the commit. Which publish is refused is decided in
+`ingest.py`, which message leaves in `retention.py`; the bytes are the store's. Consumers hang off the stream and hear
+of new messages when these are durable, never before.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64
+
+from jetspark.api.stream_config import Discard, Retention, Storage, StreamConfig
+from jetspark.broker import ingest
+from jetspark.broker.dedupe import DedupeWindow
+from jetspark.broker.retention import RetentionKeeper
+from jetspark.protocol.outbox import Outbox
+from jetspark.protocol.subjects import SubjectFilter
+from jetspark.store.stream_store import StreamStore
+from jetspark.store.view import RecordView
+
+if TYPE_CHECKING:
+    from jetspark.broker.account import Account
+    from jetspark.broker.broker import Broker
+    from jetspark.broker.consumer.consumer import Consumer
+    from jetspark.broker.features import StreamFeatures
+    from jetspark.broker.session import Session
+
+
+class Stream:
+    """A stream and its consumers."""
+
+    def __init__(
+        self, broker: Broker, account: Account, config: StreamConfig, store: StreamStore, created_ns: int
+    ) -> None:
+        self.broker = broker
+        self.account = account
+        self.config = config
+        self.name: str = config.name
+        self.store = store
+        self.created_ns: i64 = created_ns
+        self.deleted: bool = False
+        self.is_dirty: bool = False
+        self.is_settling: bool = False
+        self.in_memory: bool = config.storage == Storage.MEMORY
+        self.consumers: dict[str, Consumer] = {}
+        # Consumers by how they learn of a new message: all at once, or by subject.
+        self.unfiltered: list[Consumer] = []
+        self.filtered: list[Consumer] = []
+        self._filtered_for: dict[bytes, list[Consumer]] = {}
+        # Messages ever offered to unfiltered consumers; each remembers where it stood when it joined.
+        self.offered: i64 = 0
+        self.dedupe = DedupeWindow(0)
+        self.retention = RetentionKeeper(self)
+        # TTLs, schedules, counters, batches, mirrors: absent on a plain stream.
+        self.features: StreamFeatures | None = None
+        # Publishes are refused until then because the disk failed.
+        self.failed_until_ns: i64 = 0
+        self.failure: str = ""
+        self.view = RecordView()
+        # Digest of the configuration, for the hot way.
+        self.plain: bool = False
+        self.acknowledges: bool = True
+        self.ack_before: bytes = b""
+        self.keeps_by_interest: bool = False
+        self.message_size_max: i64 = -1
+        self.configure(config)
+
+    def configure(self, config: StreamConfig) -> None:
+        """Take on a checked configuration."""
+        self.config = config
+        self.message_size_max = config.max_msg_size if config.max_msg_size > 0 else -1
+        self.acknowledges = not config.no_ack
+        self.keeps_by_interest = config.retention != Retention.LIMITS
+        self.dedupe.window_ns = config.duplicate_window
+        name = json.dumps(self.name)
+        domain = self.broker.options.domain
+        where = ',"domain":' + json.dumps(domain) if domain else ""
+        self.ack_before = f'{{"stream":{name}{where},"seq":'.encode()
+        self.plain = (
+            config.subject_transform is None
+            and config.republish is None
+            and not config.sealed
+            and config.mirror is None
+            and config.discard == Discard.OLD
+            and config.retention != Retention.INTEREST
+            and not config.allow_msg_counter
+            and not config.allow_batched
+        )
+        self.retention.configure(config)
+        if config.max_msgs_per_subject > 1:
+            self.store.track_subject_sequences(True)
+
+    # -- in ----------------------------------------------------------------------------------------------------
+
+    def ingest(self, session: Session | None, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
+        """A message on one of this stream's subjects."""
+        if header_size > 0 or not self.plain or self.failed_until_ns > 0:
+            ingest.checked(self, session, subject, reply, header_size, body)
+            return
+        if self.message_size_max >= 0 and len(body) > self.message_size_max:
+            ingest.checked(self, session, subject, reply, header_size, body)
+            return
+        seq = self.append(subject, 0, body)
+        self.dedupe.last_id = b""
+        if reply and self.acknowledges:
+            self.acknowledge(reply, seq)
+
+    def append(self, subject: bytes, header_size: i64, body: bytes) -> i64:
+        """Store a message that has passed every check, and let limits take what must go."""
+        store = self.store
+        now_ns = self.broker.now_ns
+        # Time never runs backwards inside a stream, or looking up by time would go wrong.
+        if now_ns < store.last_ts_ns:
+            now_ns = store.last_ts_ns
+        seq = store.append(subject, header_size, body, now_ns)
+        self.offer(subject)
+        if self.retention.limited:
+            self.retention.after_append(subject, seq)
+        return seq
+
+    def offer(self, subject: bytes) -> None:
+        """A message was stored: consumers count it as pending, and the commit will show it."""
+        self.offered += 1
+        if self.filtered:
+            for consumer in self.filtered_for(subject):
+                consumer.offered += 1
+        if not self.is_dirty:
+            self.mark_dirty()
+
+    def mark_dirty(self) -> None:
+        """Something waits to be written (file) or to be seen (memory)."""
+        if self.in_memory:
+            if not self.is_settling:
+                self.is_settling = True
+                self.broker.settle_soon(self)
+        elif not self.is_dirty:
+            self.is_dirty = True
+            self.broker.stream_dirty(self)
+
+    def filtered_for(self, subject: bytes) -> list[Consumer]:
+        """The filtered consumers that want this subject, remembered."""
+        known = self._filtered_for.get(subject)
+        if known is None:
+            known = [consumer for consumer in self.filtered if consumer.filter.accepts(subject)]
+            if len(self._filtered_for) >= 65536:
+                self._filtered_for.clear()
+            self._filtered_for[subject] = known
+        return known
+
+    def acknowledge(self, reply: bytes, seq: i64) -> None:
+        self.reply_number(reply, seq, b"}")
+
+    def reply_number(self, reply: bytes, seq: i64, after: bytes) -> None:
+        """The publish acknowledgement, held until the message is durable."""
+        route = self.account.interest.reply_route(reply)
+        plain = route.plain
+        if len(plain) == 1 and not route.queues:
+            subscription = plain[0]
+            target = subscription.session
+            if target.permissions is None:
+                out = self.reply_outbox(target)
+                out.put_number_reply(reply, subscription.sid, self.ack_before, seq, after)
+                target.count_delivery(subscription, 0)
+                return
+        self.reply(reply, self.ack_before + b"%d" % seq + after)
+
+    def reply_outbox(self, target: Session) -> Outbox:
+        if self.in_memory:
+            if not target.is_dirty:
+                target.mark_dirty()
+            return target.out
+        return self.broker.held_outbox(target)
+
+    def reply(self, reply: bytes, body: bytes) -> None:
+        """Any other reply about what was just decided for this stream."""
+        if self.in_memory:
+            self.account.publish_internal(reply, b"", 0, body)
+        else:
+            self.account.hold_reply(reply, 0, body)
+
+    # -- visible -----------------------------------------------------------------------------------------------
+
+    def committed(self, seq: i64) -> None:
+        """Everything up to seq is durable: consumers may have it."""
+        self.store.committed(seq)
+        self.failed_until_ns = 0
+        self.wake_consumers()
+        features = self.features
+        if features is not None:
+            features.visible(seq)
+
+    def settle_memory(self) -> None:
+        self.is_settling = False
+        if not self.deleted:
+            self.committed(self.store.last_seq)
+
+    def wake_consumers(self) -> None:
+        for consumer in self.unfiltered:
+            if consumer.wants_messages:
+                consumer.deliver()
+        for consumer in self.filtered:
+            if consumer.wants_messages:
+                consumer.deliver()
+
+    def commit_failed(self, error: str) -> None:
+        """The disk refused: forget what is not durable, refuse publishes for a moment, then try again."""
+        self.store.rollback()
+        self.dedupe.forget_above(self.store.last_seq)
+        self.failure = error
+        self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
+        for consumer in self.consumers.values():
+            consumer.recount()
+
+    # -- out ---------------------------------------------------------------------------------------------------
+
+    def remove(self, seq: i64, erase: bool) -> bool:
+        """Take one message out; consumers that had not seen it stop waiting for it."""
+        if self.consumers:
+            if not self.store.view(seq, self.view):
+                return False
+            subject = self.view.subject
+            if not self.store.remove(seq, erase):
+                return False
+            for consumer in self.unfiltered:
+                consumer.message_removed(seq)
+            if self.filtered:
+                for consumer in self.filtered_for(subject):
+                    consumer.message_removed(seq)
+        elif not self.store.remove(seq, erase):
+            return False
+        features = self.features
+        if features is not None:
+            features.removed(seq)
+        self.mark_dirty()
+        return True
+
+    def purge_below(self, seq: i64) -> i64:
+        """Drop everything below a sequence at once; consumers move past it."""
+        count = self.store.purge_below(seq)
+        if count > 0:
+            self.after_purge()
+        self.mark_dirty()
+        return count
+
+    def purge(self, filter_subject: bytes, below_seq: i64, keep: i64) -> i64:
+        """The purge of the API: by subject, up to a sequence, or all but the newest."""
+        if not filter_subject and keep <= 0:
+            return self.purge_below(below_seq if below_seq > 0 else self.store.last_seq + 1)
+        patterns = [filter_subject] if filter_subject else []
+        count = self.store.purge_subject(SubjectFilter(patterns), below_seq, keep)
+        if count > 0:
+            self.after_purge()
+        self.mark_dirty()
+        return count
+
+    def roll_up(self, subject: bytes, whole_stream: bool, seq: i64) -> None:
+        """The message just stored replaces what came before it."""
+        if whole_stream:
+            self.purge_below(seq)
+        else:
+            count = self.store.purge_subject(SubjectFilter([subject]), 0, 1)
+            if count > 0:
+                self.after_purge()
+        self.mark_dirty()
+
+    def after_purge(self) -> None:
+        """Many messages left at once: every consumer looks at the store again."""
+        for consumer in self.consumers.values():
+            consumer.purged()
+
+    # -- consumers ---------------------------------------------------------------------------------------------
+
+    def attach(self, consumer: Consumer) -> None:
+        """A consumer joins, or has changed its filters."""
+        self.consumers[consumer.name] = consumer
+        self.sort_consumers()
+
+    def detach(self, consumer: Consumer) -> None:
+        self.consumers.pop(consumer.name, None)
+        self.sort_consumers()
+
+    def sort_consumers(self) -> None:
+        self.unfiltered = [c for c in self.consumers.values() if c.filter.match_all]
+        self.filtered = [c for c in self.consumers.values() if not c.filter.match_all]
+        self._filtered_for = {}
+
+    def has_interest(self, subject: bytes) -> bool:
+        """Would any consumer want a message on this subject?"""
+        if self.unfiltered:
+            return True
+        return bool(self.filtered) and bool(self.filtered_for(subject))

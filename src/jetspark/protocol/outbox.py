@@ -1,0 +1,174 @@
+"""Bytes on their way to one peer: the frames a server writes, joined before they leave.
+
+The hot frames (a message, a stored message with its ack subject, a publish acknowledgement) have two bodies: native
+digits into a BytesWriter when this module is compiled, CPython's own formatting when it is not. A property test holds
+the two equal. Knows nothing of sockets: `take()` hands the bytes to whoever writes them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter
+from mypy_extensions import i64, u8
+
+COMPILED: Final[bool] = not __file__.endswith(".py")
+
+SPACE: Final = 32
+ZERO: Final = 48
+
+
+def put_int(writer: BytesWriter, value: i64) -> None:
+    """Decimal digits of a number that is not negative."""
+    if value < 10:
+        writer.append(ZERO + value)
+        return
+    size: i64 = 1
+    limit: i64 = 10
+    # 18 digits fit below; the 19th (timestamps, billions of seconds away from overflow) is handled by the bound.
+    while size < 19 and value >= limit:
+        size += 1
+        if size < 19:
+            limit *= 10
+    start = len(writer)
+    for _ in range(size):
+        writer.append(ZERO)
+    at: i64 = start + size - 1
+    left: i64 = value
+    while left > 0:
+        writer[at] = u8(ZERO + left % 10)
+        left = left // 10
+        at -= 1
+
+
+class Outbox:
+    """Frames waiting for one peer. `size` counts their bytes."""
+
+    def __init__(self) -> None:
+        self._writer: BytesWriter = BytesWriter()
+        self._parts: list[bytes] = []
+        self.size: i64 = 0
+
+    def take(self) -> bytes:
+        """Everything written so far; the box is empty afterwards."""
+        self.size = 0
+        if COMPILED:
+            data = self._writer.getvalue()
+            self._writer = BytesWriter()
+            return data
+        joined = b"".join(self._parts)
+        self._parts = []
+        return joined
+
+    def put(self, data: bytes) -> None:
+        if COMPILED:
+            self._writer.write(data)
+            self.size = len(self._writer)
+        else:
+            self._parts.append(data)
+            self.size += len(data)
+
+    def put_message(self, subject: bytes, sid: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
+        """`MSG subject sid [reply] size` or, with headers, `HMSG …`; body is header block and payload together."""
+        if COMPILED:
+            writer = self._writer
+            writer.write(b"HMSG " if header_size > 0 else b"MSG ")
+            writer.write(subject)
+            writer.append(SPACE)
+            writer.write(sid)
+            writer.append(SPACE)
+            if reply:
+                writer.write(reply)
+                writer.append(SPACE)
+            if header_size > 0:
+                put_int(writer, header_size)
+                writer.append(SPACE)
+            put_int(writer, len(body))
+            writer.write(b"\r\n")
+            writer.write(body)
+            writer.write(b"\r\n")
+            self.size = len(writer)
+            return
+        where = b"%b %b %b " % (subject, sid, reply) if reply else b"%b %b " % (subject, sid)
+        if header_size > 0:
+            frame = b"HMSG %b%d %d\r\n%b\r\n" % (where, header_size, len(body), body)
+        else:
+            frame = b"MSG %b%d\r\n%b\r\n" % (where, len(body), body)
+        self._parts.append(frame)
+        self.size += len(frame)
+
+    def put_number_reply(self, subject: bytes, sid: bytes, before: bytes, number: i64, after: bytes) -> None:
+        """A reply whose body is one number between two constant texts: a publish acknowledgement."""
+        if COMPILED:
+            writer = self._writer
+            digits: i64 = 1
+            left: i64 = number
+            while left >= 10:
+                left = left // 10
+                digits += 1
+            writer.write(b"MSG ")
+            writer.write(subject)
+            writer.append(SPACE)
+            writer.write(sid)
+            writer.append(SPACE)
+            put_int(writer, len(before) + digits + len(after))
+            writer.write(b"\r\n")
+            writer.write(before)
+            put_int(writer, number)
+            writer.write(after)
+            writer.write(b"\r\n")
+            self.size = len(writer)
+            return
+        body = b"%b%d%b" % (before, number, after)
+        frame = b"MSG %b %b %d\r\n%b\r\n" % (subject, sid, len(body), body)
+        self._parts.append(frame)
+        self.size += len(frame)
+
+    def put_delivery(
+        self,
+        subject: bytes,
+        sid: bytes,
+        ack_prefix: bytes,
+        deliveries: i64,
+        stream_seq: i64,
+        consumer_seq: i64,
+        ts_ns: i64,
+        pending: i64,
+        header_size: i64,
+        body: bytes,
+    ) -> None:
+        """A stored message with the reply subject that acknowledges it: `<prefix>deliveries.sseq.cseq.ts.pending`."""
+        if COMPILED:
+            writer = self._writer
+            writer.write(b"HMSG " if header_size > 0 else b"MSG ")
+            writer.write(subject)
+            writer.append(SPACE)
+            writer.write(sid)
+            writer.append(SPACE)
+            writer.write(ack_prefix)
+            put_int(writer, deliveries)
+            writer.append(46)
+            put_int(writer, stream_seq)
+            writer.append(46)
+            put_int(writer, consumer_seq)
+            writer.append(46)
+            put_int(writer, ts_ns)
+            writer.append(46)
+            put_int(writer, pending)
+            writer.append(SPACE)
+            if header_size > 0:
+                put_int(writer, header_size)
+                writer.append(SPACE)
+            put_int(writer, len(body))
+            writer.write(b"\r\n")
+            writer.write(body)
+            writer.write(b"\r\n")
+            self.size = len(writer)
+            return
+        reply = b"%b%d.%d.%d.%d.%d" % (ack_prefix, deliveries, stream_seq, consumer_seq, ts_ns, pending)
+        if header_size > 0:
+            frame = b"HMSG %b %b %b %d %d\r\n%b\r\n" % (subject, sid, reply, header_size, len(body), body)
+        else:
+            frame = b"MSG %b %b %b %d\r\n%b\r\n" % (subject, sid, reply, len(body), body)
+        self._parts.append(frame)
+        self.size += len(frame)
