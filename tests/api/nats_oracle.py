@@ -1,0 +1,118 @@
+"""A real nats-server to ask: started for the tests, spoken to over one plain socket."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+Body = bytes | str | dict[str, Any] | list[Any]
+
+_CONFIG = """
+listen: "127.0.0.1:-1"
+server_name: oracle
+jetstream {{ store_dir: "{store_dir}", max_mem: 100MB, max_file: 200MB{limits} }}
+{more}
+"""
+_CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
+
+
+def find_nats_server() -> str | None:
+    """The binary of the dev dependency, or one on the path."""
+    beside_python = Path(sys.executable).parent / "nats-server"
+    return str(beside_python) if beside_python.exists() else shutil.which("nats-server")
+
+
+class Oracle:
+    """One nats-server and one connection to it."""
+
+    def __init__(self, binary: str, directory: Path, *, limits: str = "", more: str = "") -> None:
+        config_path = directory / "server.conf"
+        store_dir = str(directory / "store")
+        config_path.write_text(_CONFIG.format(store_dir=store_dir, limits=limits, more=more), encoding="utf-8")
+        self._process = subprocess.Popen(
+            [binary, "-c", str(config_path)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        self._socket = socket.create_connection(("127.0.0.1", self._wait_until_ready()), timeout=10)
+        self._reader = self._socket.makefile("rb")
+        self._request_count = 0
+        self._reader.readline()
+        self._socket.sendall(_CONNECT + b"SUB _ORACLE.* 1\r\nPING\r\n")
+        while self._reader.readline() != b"PONG\r\n":
+            pass
+
+    def _wait_until_ready(self) -> int:
+        assert self._process.stderr is not None
+        port = 0
+        for line in self._process.stderr:
+            found = re.search(r"Listening for client connections on \S+:(\d+)", line)
+            if found:
+                port = int(found[1])
+            if "Server is ready" in line:
+                # Keep reading, or the server would block on a full pipe.
+                self._drain = threading.Thread(target=self._process.stderr.read, daemon=True)
+                self._drain.start()
+                return port
+        raise AssertionError("nats-server did not start")
+
+    def request(self, subject: str, body: Body = b"", headers: bytes = b"") -> tuple[bytes, bytes]:
+        """Publish a request and give back the headers and payload of its answer."""
+        payload = encode(body)
+        self._request_count += 1
+        inbox = f"_ORACLE.{self._request_count}"
+        if headers:
+            line = f"HPUB {subject} {inbox} {len(headers)} {len(headers) + len(payload)}\r\n"
+        else:
+            line = f"PUB {subject} {inbox} {len(payload)}\r\n"
+        self._socket.sendall(line.encode() + headers + payload + b"\r\n")
+        while True:
+            to, answer_headers, answer = self._next_message()
+            if to != "" and answer is not None:
+                return answer_headers, answer
+
+    def _next_message(self) -> tuple[str, bytes, bytes | None]:
+        line = self._reader.readline()
+        assert line, "nats-server closed the connection"
+        words = line.split()
+        if words[0] == b"MSG":
+            content = self._reader.read(int(words[-1]) + 2)[:-2]
+            return words[1].decode(), b"", content
+        if words[0] == b"HMSG":
+            header_length, total = int(words[-2]), int(words[-1])
+            content = self._reader.read(total + 2)[:-2]
+            return words[1].decode(), content[:header_length], content[header_length:]
+        if words[0] == b"PING":
+            self._socket.sendall(b"PONG\r\n")
+        return "", b"", None
+
+    def api(self, verb: str, body: Body = b"") -> dict[str, Any]:
+        """Ask the JetStream API and give back the parsed answer."""
+        _, answer = self.request(f"$JS.API.{verb}", body)
+        document: dict[str, Any] = json.loads(answer)
+        return document
+
+    def remove_streams(self) -> None:
+        """Start the next question with a clean table."""
+        for name in self.api("STREAM.NAMES")["streams"] or []:
+            self.api(f"STREAM.DELETE.{name}")
+
+    def close(self) -> None:
+        self._reader.close()
+        self._socket.close()
+        self._process.terminate()
+        self._process.wait(timeout=10)
+        self._drain.join(timeout=10)
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+
+def encode(body: Body) -> bytes:
+    if isinstance(body, bytes):
+        return body
+    return body.encode() if isinstance(body, str) else json.dumps(body).encode()
