@@ -110,38 +110,27 @@ class ClientParser:
                 continue
             words = data[position:line_end].split()
             count = len(words)
+            has_header = first == _H
+            if not _is_message_line(data, position, words, has_header):
+                raise _bad_line(data, position)
+            size = int(words[-1])
             start = line_end + 2
-            try:
-                size = int(words[-1])
-                if first == _M:
-                    if words[0] != b"MSG" or count < 4 or count > 5:
-                        raise ValueError
-                    header_size = 0
-                    reply = words[3] if count == 5 else b""
-                else:
-                    if words[0] != b"HMSG" or count < 5 or count > 6:
-                        raise ValueError
-                    header_size = int(words[-2])
-                    reply = words[3] if count == 6 else b""
-                if header_size < 0 or size < header_size or size > PAYLOAD_SIZE_MAX:
-                    raise ValueError
-            except (ValueError, IndexError):
-                raise ProtocolError(f"not a NATS message line: {data[position : position + 80]!r}") from None
             stop = start + size
             if stop + 2 > end:
                 self._needed_size = stop + 2 - position
                 break
-            if header_size:
-                body = start + header_size
-                on_msg(words[2], words[1], reply, data[start:body], data[body:stop])
+            if has_header:
+                body = start + int(words[-2])
+                on_msg(words[2], words[1], words[3] if count == 6 else b"", data[start:body], data[body:stop])
             else:
-                on_msg(words[2], words[1], reply, b"", data[start:stop])
+                on_msg(words[2], words[1], words[3] if count == 5 else b"", b"", data[start:stop])
             position = stop + 2
         return position
 
     def _scan_native(self, data: bytes) -> int:
         """The same over native integers."""
         handler = self._handler
+        line = _Line()
         end: i64 = len(data)
         position: i64 = 0
         while position < end:
@@ -153,74 +142,25 @@ class ClientParser:
                 self._control(data[position:line_end])
                 position = line_end + 2
                 continue
-            at: i64 = position
-            starts_0: i64 = 0
-            stops_0: i64 = 0
-            starts_1: i64 = 0
-            stops_1: i64 = 0
-            starts_2: i64 = 0
-            stops_2: i64 = 0
-            words: i64 = 0
-            number: i64 = 0
-            number_before: i64 = 0
-            bad: bool = False
-            byte: i64 = 0
-            while at < end:
-                byte = data[at]
-                if byte == _LF:
-                    break
-                if byte == _SPACE or byte == _TAB or byte == _CR:
-                    at += 1
-                    continue
-                word_start: i64 = at
-                number_before = number
-                number = 0
-                bad = False
-                while at < end:
-                    byte = data[at]
-                    if byte <= _SPACE:
-                        break
-                    if 48 <= byte <= 57 and number < PAYLOAD_SIZE_MAX:
-                        number = number * 10 + byte - 48
-                    else:
-                        bad = True
-                    at += 1
-                if words == 1:
-                    starts_0 = word_start
-                    stops_0 = at
-                elif words == 2:
-                    starts_1 = word_start
-                    stops_1 = at
-                elif words == 3:
-                    starts_2 = word_start
-                    stops_2 = at
-                words += 1
-            if at >= end:
+            after: i64 = line.scan(data, position, end)
+            if after < 0:
                 break
             has_header: bool = first == _H
-            expected: i64 = 5 if has_header else 4
-            header_size: i64 = number_before if has_header else 0
-            if (
-                bad
-                or words < expected
-                or words > expected + 1
-                or number < header_size
-                or number > PAYLOAD_SIZE_MAX
-                or data[position + (4 if has_header else 3)] > _SPACE
-            ):
-                raise ProtocolError(f"not a NATS message line: {data[position : position + 80]!r}")
-            start: i64 = at + 1
-            stop: i64 = start + number
+            if not line.is_message(data, position, has_header):
+                raise _bad_line(data, position)
+            stop: i64 = after + line.number
             if stop + 2 > end:
                 self._needed_size = stop + 2 - position
                 break
-            reply = data[starts_2:stops_2] if words == expected + 1 else b""
-            body: i64 = start + header_size
+            reply = b""
+            if line.words == (6 if has_header else 5):
+                reply = data[line.start_3 : line.stop_3]
+            body: i64 = after + line.number_before if has_header else after
             handler.on_msg(
-                data[starts_1:stops_1],
-                data[starts_0:stops_0],
+                data[line.start_2 : line.stop_2],
+                data[line.start_1 : line.stop_1],
                 reply,
-                data[start:body] if has_header else b"",
+                data[after:body] if has_header else b"",
                 data[body:stop],
             )
             position = stop + 2
@@ -238,3 +178,85 @@ class ClientParser:
             handler.on_error(line[4:].strip().strip(b"'").decode("utf-8", "replace"))
         elif line != b"+OK":
             raise ProtocolError(f"not a NATS line: {line[:80]!r}")
+
+
+def _is_message_line(data: bytes, position: int, words: list[bytes], has_header: bool) -> bool:
+    count = len(words)
+    if not words[-1].isdigit() or len(words[-1]) > 9 or int(words[-1]) > PAYLOAD_SIZE_MAX:
+        return False
+    if not has_header:
+        return 4 <= count <= 5 and data.startswith(b"MSG ", position)
+    if not 5 <= count <= 6 or not data.startswith(b"HMSG ", position) or not words[-2].isdigit():
+        return False
+    return len(words[-2]) <= 9 and int(words[-2]) <= int(words[-1])
+
+
+def _bad_line(data: bytes, position: int) -> ProtocolError:
+    return ProtocolError(f"not a NATS message line: {data[position : position + 80]!r}")
+
+
+class _Line:
+    """Where the words of a message line are, in native integers. Words count from 0, the verb."""
+
+    def __init__(self) -> None:
+        self.words: i64 = 0
+        self.start_1: i64 = 0
+        self.stop_1: i64 = 0
+        self.start_2: i64 = 0
+        self.stop_2: i64 = 0
+        self.start_3: i64 = 0
+        self.stop_3: i64 = 0
+        # The last two words as numbers; -1 for a word that is none.
+        self.number: i64 = 0
+        self.number_before: i64 = 0
+
+    def scan(self, data: bytes, position: i64, end: i64) -> i64:
+        """Where the line ends and the payload begins; -1 when the line is not whole."""
+        self.words = 0
+        self.number = -1
+        at: i64 = position
+        while at < end:
+            byte: i64 = data[at]
+            if byte == _CR and at + 1 < end and data[at + 1] == _LF:
+                return at + 2
+            if byte == _SPACE or (_TAB <= byte <= _CR):
+                at += 1
+            else:
+                at = self._word(data, at, end)
+        return -1
+
+    def _word(self, data: bytes, start: i64, end: i64) -> i64:
+        at: i64 = start
+        number: i64 = 0
+        while at < end:
+            byte: i64 = data[at]
+            if byte == _SPACE or (_TAB <= byte <= _CR):
+                break
+            if 48 <= byte <= 57 and at - start < 9 and number >= 0:
+                number = number * 10 + byte - 48
+            else:
+                number = -1
+            at += 1
+        self.number_before = self.number
+        self.number = number
+        if self.words == 1:
+            self.start_1 = start
+            self.stop_1 = at
+        elif self.words == 2:
+            self.start_2 = start
+            self.stop_2 = at
+        elif self.words == 3:
+            self.start_3 = start
+            self.stop_3 = at
+        self.words += 1
+        return at
+
+    def is_message(self, data: bytes, position: i64, has_header: bool) -> bool:
+        """The line is a well-formed MSG (or HMSG)."""
+        if self.number < 0 or self.number > PAYLOAD_SIZE_MAX:
+            return False
+        if not has_header:
+            return 4 <= self.words <= 5 and data.startswith(b"MSG ", position)
+        if self.words < 5 or self.words > 6 or self.number_before < 0 or self.number_before > self.number:
+            return False
+        return data.startswith(b"HMSG ", position)

@@ -1,0 +1,410 @@
+"""One connection's state: what was subscribed, what waits for an answer, what has still to be sent.
+
+        attach          INFO            connect()        PONG
+    DOWN ──────► WAIT_INFO ─────► HAVE_INFO ─────► WAIT_PONG ─────► UP
+      ▲             │                │                │              │
+      └─────────────┴────────────────┴── detach ──────┴──────────────┘        close: any ──► CLOSED
+
+Decides what happens to each waiting thing when the connection breaks and what is said again when it is back. Knows
+no socket, no clock and no loop: a driver feeds it bytes, sends what is in `control` and (when UP) in `out`, and calls
+`tick` from time to time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from jetspark.client.core.frames import PING, PONG, SubjectBook, publish_frame
+from jetspark.client.core.message import MessageCore
+from jetspark.client.core.pending import Pending
+from jetspark.client.core.routes import AckMux, Inbox, RequestMux, Route
+from jetspark.client.errors import (
+    AuthorizationError,
+    ConnectionClosedError,
+    ConnectionLostError,
+    MaxPayloadError,
+    OutboundBufferError,
+    PermissionsError,
+    ServerError,
+    StaleConnectionError,
+)
+from jetspark.protocol.client_parser import ClientHandler, ClientParser
+from jetspark.protocol.nuid import Nuid
+
+DOWN: Final = 0
+WAIT_INFO: Final = 1
+HAVE_INFO: Final = 2
+WAIT_PONG: Final = 3
+UP: Final = 4
+CLOSED: Final = 5
+
+# Above this much unsent output a publisher is asked to wait; one write of this size keeps a fast link busy.
+CONGESTED_BYTES: Final = 1024 * 1024
+
+_AUTH_WORDS: Final = (
+    "authorization violation",
+    "authentication timeout",
+    "authentication expired",
+    "authentication revoked",
+)
+_FATAL_WORDS: Final = (
+    "stale connection",
+    "maximum connections",
+    "maximum account",
+    "secure connection",
+    "parser error",
+)
+
+
+class ConnectionCore(ClientHandler):
+    """The decisions of one connection."""
+
+    def __init__(
+        self,
+        nuid: Nuid,
+        inbox_prefix: str,
+        pending_bytes_max: int,
+        make_message: Callable[[Inbox, bytes, bytes, bytes, bytes], MessageCore],
+        owner: Any,
+    ) -> None:
+        self.parser = ClientParser(self)
+        self.nuid = nuid
+        self.inbox_prefix = inbox_prefix
+        self.pending_bytes_max = pending_bytes_max
+        self.make_message = make_message
+        self.state: int = DOWN
+        # Counts successful connects: whoever sees it change knows that the server has forgotten its pulls.
+        self.epoch: int = 0
+        self.info: dict[str, Any] = {}
+        self.payload_size_max: int = 1024 * 1024
+        self.subjects = SubjectBook()
+        self.routes: dict[bytes, Route] = {}
+        self._next_sid: int = 0
+        # Sent at any time: the handshake, pongs, and the subscriptions after a reconnect.
+        self.control: list[bytes] = []
+        # Sent when UP, in order.
+        self.out: list[bytes] = []
+        self.out_bytes: int = 0
+        self.on_output: Callable[[], None] = _ignore
+        self.info_pending = Pending("INFO", b"", 0.0)
+        self.up_pending = Pending("CONNECT", b"", 0.0)
+        self._pongs: deque[Pending | None] = deque()
+        self._pings_unanswered: int = 0
+        self._next_ping_s: float = 0.0
+        # Things to tell the user, drained by the driver after every feed.
+        self.errors: list[BaseException] = []
+        self.discovered_urls: list[str] = []
+        self.is_lame_duck: bool = False
+        self.lame_duck_news: bool = False
+        self.close_error: BaseException | None = None
+        self._token: int = 0
+        prefix = f"{inbox_prefix}.{nuid.next()}.".encode()
+        ownership = Inbox(b"", b"", b"", make_message, owner)
+        self.requests = RequestMux(b"", prefix, make_message, ownership)
+        self.acks = AckMux(b"", f"{inbox_prefix}.{nuid.next()}.".encode())
+
+    # The wire.
+
+    def attach(self) -> None:
+        """A transport is open; the server speaks first."""
+        self.parser.reset()
+        self.control = []
+        self.state = WAIT_INFO
+        self.info_pending = Pending("INFO", b"", 0.0)
+        self.up_pending = Pending("CONNECT", b"", 0.0)
+
+    def feed(self, data: bytes) -> None:
+        """Bytes from the server."""
+        self.parser.feed(data)
+
+    def connect(self, document: dict[str, Any]) -> None:
+        """Introduce ourselves; the PONG will say that it was accepted."""
+        self.state = WAIT_PONG
+        self.control.append(b"CONNECT %b\r\nPING\r\n" % msgspec.json.encode(document))
+
+    def detach(self, error: BaseException) -> None:
+        """The transport is gone: give every waiting thing its outcome, or keep it for the next connection."""
+        was_up = self.state == UP
+        if self.state != CLOSED:
+            self.state = DOWN
+        self.info_pending.fail(error)
+        self.up_pending.fail(error)
+        self.control = []
+        self._pings_unanswered = 0
+        pongs = self._pongs
+        self._pongs = deque()
+        lost = ConnectionLostError(f"connection lost: {error}")
+        for pending in pongs:
+            if pending is not None:
+                pending.fail(lost)
+        if not was_up:
+            return
+        kept = [frame for frame in self.out if frame is not PING]
+        unsent = {id(frame) for frame in kept}
+        for token, waiting in list(self.requests.waiting.items()):
+            if id(waiting.frame) not in unsent:
+                del self.requests.waiting[token]
+                waiting.fail(lost)
+        self.out = self.acks.connection_lost(unsent) + kept
+        self.out_bytes = sum([len(frame) for frame in self.out])
+        self.wake_inboxes()
+
+    def close(self, error: BaseException | None) -> None:
+        """For good: nothing will be sent or received any more."""
+        if self.state == CLOSED:
+            return
+        self.state = CLOSED
+        self.close_error = error
+        reason = ConnectionClosedError(
+            "the connection is closed" if error is None else f"the connection is closed: {error}"
+        )
+        self.info_pending.fail(reason)
+        self.up_pending.fail(reason)
+        for pending in self._pongs:
+            if pending is not None:
+                pending.fail(reason)
+        self._pongs.clear()
+        for waiting in self.requests.waiting.values():
+            waiting.fail(reason)
+        self.requests.waiting.clear()
+        self.acks.fail_all(reason)
+        self.out = []
+        self.out_bytes = 0
+        for route in list(self.routes.values()):
+            if isinstance(route, Inbox):
+                route.close()
+
+    def wake_inboxes(self) -> None:
+        """Whoever waits for messages should look at the connection."""
+        for route in list(self.routes.values()):
+            if isinstance(route, Inbox):
+                route.wake()
+
+    def take_output(self) -> bytes:
+        """Everything to write now."""
+        if self.state == UP:
+            if self.control:
+                frames = self.control + self.out
+                self.control = []
+            else:
+                frames = self.out
+            self.out = []
+            self.out_bytes = 0
+        else:
+            frames = self.control
+            self.control = []
+        return frames[0] if len(frames) == 1 else b"".join(frames)
+
+    # What the parser says.
+
+    def on_msg(self, sid: bytes, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
+        route = self.routes.get(sid)
+        if route is None:
+            return
+        route.deliver(subject, reply, header, data)
+        if route.delivered_max and route.delivered_count >= route.delivered_max:
+            self.routes.pop(sid, None)
+            if isinstance(route, Inbox):
+                route.close()
+
+    def on_info(self, document: bytes) -> None:
+        info: dict[str, Any] = msgspec.json.decode(document)
+        self.info = {**self.info, **info} if self.state == UP else info
+        size = info.get("max_payload")
+        if isinstance(size, int) and size > 0:
+            self.payload_size_max = size
+        urls = info.get("connect_urls")
+        if isinstance(urls, list):
+            self.discovered_urls = [url for url in urls if isinstance(url, str)]
+        if info.get("ldm") and not self.is_lame_duck:
+            self.is_lame_duck = True
+            self.lame_duck_news = True
+        if self.state == WAIT_INFO:
+            self.is_lame_duck = bool(info.get("ldm"))
+            self.state = HAVE_INFO
+            self.info_pending.resolve(self.info)
+
+    def on_ping(self) -> None:
+        self.control.append(PONG)
+        self.on_output()
+
+    def on_pong(self) -> None:
+        if self.state == WAIT_PONG:
+            self._come_up()
+            return
+        self._pings_unanswered = 0
+        if self._pongs:
+            pending = self._pongs.popleft()
+            if pending is not None:
+                pending.resolve(None)
+
+    def on_error(self, text: str) -> None:
+        error = server_error(text)
+        if isinstance(error, AuthorizationError) or self.state != UP:
+            self.info_pending.fail(error)
+            self.up_pending.fail(error)
+        self.errors.append(error)
+
+    def _come_up(self) -> None:
+        self.state = UP
+        self.epoch += 1
+        self._pings_unanswered = 0
+        self._next_ping_s = 0.0
+        for route in self.routes.values():
+            self.control.append(route.subscribe_frame())
+        self.up_pending.resolve(None)
+        self.wake_inboxes()
+        self.on_output()
+
+    # Sending.
+
+    def send(self, frame: bytes) -> None:
+        """Queue a frame. While disconnected the queue is bounded."""
+        if self.state != UP:
+            self._check_can_buffer(len(frame))
+        if not self.out:
+            self.on_output()
+        self.out.append(frame)
+        self.out_bytes += len(frame)
+
+    def publish(self, subject: str, reply: bytes, block: bytes, data: bytes) -> bytes:
+        """Check and queue a message; the frame that was queued."""
+        if len(data) + len(block) > self.payload_size_max:
+            raise MaxPayloadError(f"{len(data) + len(block)} bytes; this server takes {self.payload_size_max}")
+        known = self.subjects.checked.get(subject)
+        if known is None:
+            known = self.subjects.literal(subject)
+        frame = publish_frame(known, reply, block, data)
+        self.send(frame)
+        return frame
+
+    def _check_can_buffer(self, size: int) -> None:
+        if self.state == CLOSED:
+            raise ConnectionClosedError("the connection is closed")
+        if self.out_bytes + size > self.pending_bytes_max:
+            raise OutboundBufferError(f"disconnected, and {self.out_bytes} bytes already wait to be sent")
+
+    # Subscriptions.
+
+    def new_sid(self) -> bytes:
+        """A name for a subscription, never used before on this connection."""
+        self._next_sid += 1
+        return b"%d" % self._next_sid
+
+    def new_inbox_subject(self) -> bytes:
+        """A subject nobody else uses."""
+        return f"{self.inbox_prefix}.{self.nuid.next()}".encode()
+
+    def add_inbox(self, subject: bytes, queue_group: bytes, owner: Any) -> Inbox:
+        """Subscribe."""
+        if self.state == CLOSED:
+            raise ConnectionClosedError("the connection is closed")
+        inbox = Inbox(self.new_sid(), subject, queue_group, self.make_message, owner)
+        self._add_route(inbox)
+        return inbox
+
+    def _add_route(self, route: Route) -> None:
+        self.routes[route.sid] = route
+        # When not UP the frame is not queued: every route is announced when the connection comes up.
+        if self.state == UP:
+            self.send(route.subscribe_frame())
+
+    def remove_route(self, route: Route) -> None:
+        """Unsubscribe now. Unknown routes are ignored: the server may have ended it already."""
+        if self.routes.pop(route.sid, None) is not None and self.state == UP:
+            self.send(b"UNSUB %b\r\n" % route.sid)
+        if isinstance(route, Inbox):
+            route.close()
+
+    def limit_route(self, route: Route, delivered_max: int) -> None:
+        """Unsubscribe once so many messages have come, counting those that already did."""
+        route.delivered_max = delivered_max
+        if route.delivered_count >= delivered_max:
+            self.remove_route(route)
+        elif self.state == UP:
+            self.send(b"UNSUB %b %d\r\n" % (route.sid, delivered_max))
+
+    # Answers.
+
+    def request(self, subject: str, block: bytes, data: bytes, deadline_s: float) -> tuple[bytes, Pending]:
+        """Publish with a reply of our own; the token to cancel it by, and the answer to wait for."""
+        mux = self.requests
+        if not mux.sid:
+            mux.sid = self.new_sid()
+            self._add_route(mux)
+        self._token += 1
+        token = b"%d" % self._token
+        pending = Pending(subject, b"", deadline_s)
+        pending.frame = self.publish(subject, mux.subject[:-1] + token, block, data)
+        mux.waiting[token] = pending
+        return token, pending
+
+    def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
+        """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
+        mux = self.acks
+        if not mux.sid:
+            mux.sid = self.new_sid()
+            self._add_route(mux)
+        mux.next_token += 1
+        token = b"%d" % mux.next_token
+        pending.frame = self.publish(subject, mux.prefix + token, block, data)
+        mux.waiting[token] = pending
+        return token
+
+    def ping(self) -> Pending:
+        """Ask the server to confirm that it has read everything sent so far."""
+        if self.state == CLOSED:
+            raise ConnectionClosedError("the connection is closed")
+        pending = Pending("PING", PING, 0.0)
+        if self.state != UP:
+            pending.fail(ConnectionLostError("not connected"))
+            return pending
+        self._pongs.append(pending)
+        self.send(PING)
+        return pending
+
+    def tick(self, now_s: float, ping_interval_s: float, ping_outstanding_max: int) -> None:
+        """Time passes: late acknowledgements fail, a quiet server is asked, a silent one is given up."""
+        if self.acks.waiting:
+            self.acks.expire(now_s)
+        if self.state != UP:
+            return
+        if self._next_ping_s == 0.0:
+            self._next_ping_s = now_s + ping_interval_s
+        elif now_s >= self._next_ping_s:
+            self._next_ping_s = now_s + ping_interval_s
+            if self._pings_unanswered >= ping_outstanding_max:
+                raise StaleConnectionError(f"no answer to {self._pings_unanswered} pings")
+            self._pings_unanswered += 1
+            self._pongs.append(None)
+            self.send(PING)
+
+
+def server_error(text: str) -> ServerError | AuthorizationError | StaleConnectionError:
+    """The class for an -ERR text."""
+    words = text.lower()
+    for known in _AUTH_WORDS:
+        if known in words:
+            return AuthorizationError(text)
+    if "stale connection" in words:
+        return StaleConnectionError(text)
+    if words.startswith("permissions violation"):
+        quoted = text.split('"')
+        return PermissionsError(text, quoted[1] if len(quoted) > 2 else "")
+    return ServerError(text)
+
+
+def is_fatal(error: BaseException) -> bool:
+    """After this -ERR the server closes the connection."""
+    if isinstance(error, (AuthorizationError, StaleConnectionError)):
+        return True
+    words = str(error).lower()
+    return any([known in words for known in _FATAL_WORDS])
+
+
+def _ignore() -> None:
+    return None

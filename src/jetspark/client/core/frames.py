@@ -1,0 +1,74 @@
+"""The bytes the client sends.
+
+Checks what goes on a control line, because a subject with a line break in it would be a second command. A subject
+is checked once and remembered: a publisher uses few subjects many times.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jetspark.client.errors import BadSubjectError
+from jetspark.protocol.subjects import has_wildcard, is_valid_subject
+
+PING: Final = b"PING\r\n"
+PONG: Final = b"PONG\r\n"
+
+# Beyond this many different subjects the memory of checked ones starts afresh instead of growing.
+CHECKED_MAX: Final = 16384
+
+
+def _encode(subject: str) -> bytes:
+    try:
+        return subject.encode("utf-8", "surrogateescape")
+    except (UnicodeEncodeError, AttributeError):
+        raise BadSubjectError(f"not a subject: {subject!r}") from None
+
+
+def pattern_bytes(subject: str) -> bytes:
+    """A subject to subscribe to, checked; wildcards allowed."""
+    encoded = _encode(subject)
+    if not is_valid_subject(encoded):
+        raise BadSubjectError(f"not a subject: {subject!r}")
+    return encoded
+
+
+def queue_bytes(queue: str) -> bytes:
+    """A queue group's name, checked; empty for none."""
+    encoded = _encode(queue)
+    if encoded and not is_valid_subject(encoded):
+        raise BadSubjectError(f"not a queue group: {queue!r}")
+    return encoded
+
+
+class SubjectBook:
+    """Subjects already checked for publishing."""
+
+    def __init__(self) -> None:
+        self.checked: dict[str, bytes] = {}
+
+    def literal(self, subject: str) -> bytes:
+        """The bytes of a subject one can publish to; BadSubjectError for a pattern or for no subject."""
+        known = self.checked.get(subject)
+        if known is not None:
+            return known
+        encoded = _encode(subject)
+        if not is_valid_subject(encoded) or has_wildcard(encoded):
+            raise BadSubjectError(f"not a subject to publish to: {subject!r}")
+        if len(self.checked) >= CHECKED_MAX:
+            self.checked.clear()
+        self.checked[subject] = encoded
+        return encoded
+
+
+def publish_frame(subject: bytes, reply: bytes, block: bytes, data: bytes) -> bytes:
+    """PUB, or HPUB when there are headers."""
+    size = len(data)
+    if block:
+        header_size = len(block)
+        if reply:
+            return b"HPUB %b %b %d %d\r\n%b%b\r\n" % (subject, reply, header_size, header_size + size, block, data)
+        return b"HPUB %b %d %d\r\n%b%b\r\n" % (subject, header_size, header_size + size, block, data)
+    if reply:
+        return b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, size, data)
+    return b"PUB %b %d\r\n%b\r\n" % (subject, size, data)

@@ -1,0 +1,222 @@
+"""Where a message with a given sid goes.
+
+A route is one subscription on the wire. An Inbox keeps messages until somebody takes them; a RequestMux and an
+AckMux hand each message to the answer that waits under the last token of its subject. Decides buffering,
+auto-unsubscribe accounting and what is dropped; never waits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from jetspark.client.core.message import status_code
+from jetspark.client.core.pending import Pending
+from jetspark.client.errors import NoRespondersError, NoStreamError, PublishTimeoutError, PublishUnknownError
+
+if TYPE_CHECKING:
+    from jetspark.client.core.message import MessageCore
+
+DROP_NEW: Final = "drop_new"
+DROP_OLD: Final = "drop_old"
+
+
+class Route:
+    """One subscription on the wire."""
+
+    def __init__(self, sid: bytes, subject: bytes, queue_group: bytes) -> None:
+        self.sid = sid
+        self.subject = subject
+        self.queue_group = queue_group
+        # After this many deliveries the server forgets the subscription; 0: it does not.
+        self.delivered_max: int = 0
+        self.delivered_count: int = 0
+
+    def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
+        """One message."""
+        raise NotImplementedError
+
+    def subscribe_frame(self) -> bytes:
+        """What tells the server, first and after every reconnect."""
+        if self.queue_group:
+            frame = b"SUB %b %b %b\r\n" % (self.subject, self.queue_group, self.sid)
+        else:
+            frame = b"SUB %b %b\r\n" % (self.subject, self.sid)
+        if self.delivered_max:
+            frame += b"UNSUB %b %d\r\n" % (self.sid, max(1, self.delivered_max - self.delivered_count))
+        return frame
+
+
+class Inbox(Route):
+    """Keeps messages until somebody takes them."""
+
+    def __init__(
+        self,
+        sid: bytes,
+        subject: bytes,
+        queue_group: bytes,
+        make_message: Callable[[Inbox, bytes, bytes, bytes, bytes], MessageCore],
+        owner: Any,
+    ) -> None:
+        super().__init__(sid, subject, queue_group)
+        self.make_message = make_message
+        # The driver's side of the subscription; messages find their connection through it.
+        self.owner: Any = owner
+        self.queue: deque[MessageCore] = deque()
+        self.queue_bytes: int = 0
+        self.waiters: list[Callable[[], None]] = []
+        self.count_max: int = 0
+        self.bytes_max: int = 0
+        self.when_full: str = DROP_NEW
+        self.dropped_count: int = 0
+        self.on_drop: Callable[[], None] | None = None
+        # No more messages will be added.
+        self.closed: bool = False
+        # The consumer behind it wants no acknowledgements, so all ack calls do nothing.
+        self.ack_none: bool = False
+
+    def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
+        self.delivered_count += 1
+        if self.count_max and len(self.queue) >= self.count_max and not self._make_room():
+            return
+        if self.bytes_max:
+            if self.queue_bytes + len(data) > self.bytes_max and self.queue and not self._make_room():
+                return
+            self.queue_bytes += len(data)
+        self.queue.append(self.make_message(self, subject, reply, header, data))
+        if self.waiters:
+            self.wake()
+
+    def take(self) -> MessageCore:
+        """The oldest message; the queue must not be empty."""
+        message = self.queue.popleft()
+        if self.bytes_max:
+            self.queue_bytes -= len(message.data)
+        return message
+
+    def wake(self) -> None:
+        """Let everyone who waits look again."""
+        waiters = self.waiters
+        self.waiters = []
+        for waiter in waiters:
+            waiter()
+
+    def close(self) -> None:
+        """What is queued stays, nothing is added."""
+        self.closed = True
+        self.wake()
+
+    def _make_room(self) -> bool:
+        self.dropped_count += 1
+        if self.on_drop is not None:
+            self.on_drop()
+        if self.when_full != DROP_OLD:
+            return False
+        self.take()
+        return True
+
+
+class RequestMux(Route):
+    """All requests of a connection: one wildcard subscription, one token each."""
+
+    def __init__(self, sid: bytes, prefix: bytes, make_message: Callable[..., MessageCore], inbox: Inbox) -> None:
+        super().__init__(sid, prefix + b"*", b"")
+        self.prefix_size: int = len(prefix)
+        self.make_message = make_message
+        # Answers are messages too; this one never queues, it only gives them an owner.
+        self.inbox = inbox
+        self.waiting: dict[bytes, Pending] = {}
+
+    def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
+        pending = self.waiting.pop(subject[self.prefix_size :], None)
+        if pending is None:
+            return
+        if header and status_code(header) == 503:
+            pending.fail(NoRespondersError(pending.subject))
+        else:
+            pending.resolve(self.make_message(self.inbox, subject, reply, header, data))
+
+
+class AckMux(Route):
+    """All publish acknowledgements of a connection. The value of an answer is the raw PubAck document."""
+
+    def __init__(self, sid: bytes, prefix: bytes) -> None:
+        super().__init__(sid, prefix + b"*", b"")
+        self.prefix: bytes = prefix
+        self.prefix_size: int = len(prefix)
+        self.waiting: dict[bytes, Pending] = {}
+        self.next_token: int = 0
+        # Told when an answer leaves a full window.
+        self.window_waiters: list[Callable[[], None]] = []
+        # Told of every acknowledgement that is an error, so that a future nobody awaits is not lost.
+        self.on_failure: Callable[[Pending], None] | None = None
+
+    def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
+        pending = self.waiting.pop(subject[self.prefix_size :], None)
+        if pending is None:
+            return
+        if header and status_code(header) == 503:
+            self._fail(pending, NoStreamError(pending.subject))
+        else:
+            pending.resolve(data)
+            if b'"error"' in data and self.on_failure is not None:
+                self.on_failure(pending)
+        if self.window_waiters:
+            self.wake_window()
+
+    def wake_window(self) -> None:
+        """Somebody who waited for a place may look again."""
+        waiters = self.window_waiters
+        self.window_waiters = []
+        for waiter in waiters:
+            waiter()
+
+    def expire(self, now_s: float) -> None:
+        """Give up on answers whose time is over. Entries are in the order they were sent."""
+        late: list[bytes] = []
+        for token, pending in self.waiting.items():
+            if pending.deadline_s and pending.deadline_s <= now_s:
+                late.append(token)
+        for token in late:
+            pending = self.waiting.pop(token)
+            self._fail(
+                pending, PublishTimeoutError(f"no acknowledgement for {pending.subject}; it may have been stored")
+            )
+        if late:
+            self.wake_window()
+
+    def connection_lost(self, unsent: set[int]) -> list[bytes]:
+        """What was sent and not answered: the frames safe to send again; the rest fail as unknown.
+
+        `unsent` holds the ids of frames that were never handed to the transport: they go out after the reconnect.
+        """
+        again: list[bytes] = []
+        for token, pending in list(self.waiting.items()):
+            if id(pending.frame) in unsent:
+                continue
+            if b"\r\nNats-Msg-Id:" in pending.frame:
+                # The stream drops the second copy, so asking again is safe.
+                again.append(pending.frame)
+                continue
+            del self.waiting[token]
+            self._fail(
+                pending,
+                PublishUnknownError(
+                    f"connection lost before {pending.subject} was acknowledged; it may have been stored"
+                ),
+            )
+        self.wake_window()
+        return again
+
+    def fail_all(self, error: BaseException) -> None:
+        """The connection is closed for good."""
+        for token, pending in list(self.waiting.items()):
+            del self.waiting[token]
+            self._fail(pending, error)
+        self.wake_window()
+
+    def _fail(self, pending: Pending, error: BaseException) -> None:
+        pending.fail(error)
+        if self.on_failure is not None:
+            self.on_failure(pending)

@@ -1,0 +1,343 @@
+"""What the client raises, as one tree.
+
+    JetsparkError
+    ├── ClientError
+    │   ├── ConnectionFailure
+    │   │   ├── NoServersError            no server of the pool could be reached
+    │   │   ├── ConnectTimeoutError       (TimeoutError)
+    │   │   ├── AuthorizationError        the server refused the credentials
+    │   │   ├── ConnectionClosedError     the connection was closed for good
+    │   │   ├── ConnectionLostError       it broke while an answer was awaited
+    │   │   ├── StaleConnectionError      the server stopped answering pings
+    │   │   └── SecureConnectionError     TLS was wanted or needed, and could not be had
+    │   ├── ServerError                   an -ERR that has no class of its own
+    │   │   └── PermissionsError
+    │   ├── SlowConsumerError
+    │   ├── SubscriptionClosedError       it has ended, and everything was taken
+    │   ├── OutboundBufferError           too much was published while disconnected
+    │   ├── MaxPayloadError
+    │   ├── BadSubjectError, BadHeaderError, BadOptionError      (ValueError)
+    │   ├── RequestTimeoutError           (TimeoutError)
+    │   │   ├── FlushTimeoutError
+    │   │   └── DrainTimeoutError
+    │   ├── NoRespondersError
+    │   └── JetStreamError
+    │       ├── PublishError
+    │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
+    │       │   ├── PublishUnknownError   the connection broke; it may have been stored
+    │       │   └── NoStreamError         nobody stores this subject
+    │       ├── PullError                 a status that ends a pull: code and description
+    │       │   ├── HeartbeatMissedError, ConsumerDeletedError, BadPullError, ConsumerIsPushError,
+    │       │   └── PullLimitError, PullUnavailableError, PullTimeoutError (TimeoutError)
+    │       ├── SubscribeError            and one class for each check of the subscribe workflow
+    │       ├── MessageGapError           deliveries were missed
+    │       ├── NotJetStreamMessageError
+    │       └── AckTimeoutError           (TimeoutError)
+    └── ApiError                          (room api) an answer of the JetStream API, by err_code
+
+Which class an API answer becomes is in `api_errors`.
+"""
+
+from __future__ import annotations
+
+from jetspark.errors import JetsparkError
+from jetspark.protocol.client_parser import ProtocolError
+
+
+class ClientError(JetsparkError):
+    """Base of what the client raises by itself."""
+
+
+class ConnectionFailure(ClientError):
+    """There is no working connection."""
+
+
+class NoServersError(ConnectionFailure):
+    """No server of the pool could be reached; `causes` says why, per address."""
+
+    def __init__(self, causes: list[tuple[str, BaseException]]) -> None:
+        self.causes = causes
+        listed = "; ".join(f"{address}: {error or type(error).__name__}" for address, error in causes)
+        super().__init__(f"no server could be reached ({listed or 'none given'})")
+
+
+class ConnectTimeoutError(ConnectionFailure, TimeoutError):
+    """The server did not answer in time."""
+
+
+class AuthorizationError(ConnectionFailure):
+    """The server refused the credentials."""
+
+
+class ConnectionClosedError(ConnectionFailure):
+    """The connection was closed for good."""
+
+
+class ConnectionLostError(ConnectionFailure):
+    """The connection broke while an answer was awaited."""
+
+
+class StaleConnectionError(ConnectionFailure):
+    """The server stopped answering pings."""
+
+
+class SecureConnectionError(ConnectionFailure):
+    """TLS was wanted or needed, and could not be had."""
+
+
+class ServerError(ClientError):
+    """The server said -ERR."""
+
+
+class PermissionsError(ServerError):
+    """The server refused a publish or a subscription; `subject` is the one it named."""
+
+    def __init__(self, text: str, subject: str) -> None:
+        super().__init__(text)
+        self.subject = subject
+
+
+class SlowConsumerError(ClientError):
+    """A subscription's buffer is full; `dropped` counts what it has lost so far."""
+
+    def __init__(self, subject: str, dropped: int) -> None:
+        super().__init__(f"subscription to {subject} is too slow: {dropped} messages dropped")
+        self.subject = subject
+        self.dropped = dropped
+
+
+class SubscriptionClosedError(ClientError):
+    """The subscription has ended and everything it got has been taken."""
+
+
+class OutboundBufferError(ClientError):
+    """More was published while disconnected than the buffer holds."""
+
+
+class MaxPayloadError(ClientError, ValueError):
+    """The message is larger than the server takes."""
+
+
+class BadSubjectError(ClientError, ValueError):
+    """Not a subject, or not one that can be published to."""
+
+
+class BadHeaderError(ClientError, ValueError):
+    """A header name or value that cannot be sent."""
+
+
+class BadOptionError(ClientError, ValueError):
+    """An argument outside what makes sense."""
+
+
+class RequestTimeoutError(ClientError, TimeoutError):
+    """No answer came in time."""
+
+
+class FlushTimeoutError(RequestTimeoutError):
+    """The server did not confirm a flush in time."""
+
+
+class DrainTimeoutError(RequestTimeoutError):
+    """What was buffered could not be finished in time."""
+
+
+class NoRespondersError(ClientError):
+    """Nobody listens on the subject of a request."""
+
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"no responders on {subject}")
+        self.subject = subject
+
+
+class JetStreamError(ClientError):
+    """Base of what is about JetStream and was not said by its API."""
+
+
+class PublishError(JetStreamError):
+    """A message was not acknowledged. `may_be_stored` tells whether it may be in the stream all the same."""
+
+    may_be_stored: bool = False
+
+
+class PublishTimeoutError(PublishError, TimeoutError):
+    """No acknowledgement came in time."""
+
+    may_be_stored = True
+
+
+class PublishUnknownError(PublishError):
+    """The connection broke after the message was sent and before it was acknowledged."""
+
+    may_be_stored = True
+
+
+class NoStreamError(PublishError, NoRespondersError):
+    """No stream takes the subject."""
+
+
+class PullError(JetStreamError):
+    """A status that ends a pull."""
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"{code} {description}".strip() if code else description)
+        self.code = code
+        self.description = description
+
+
+class HeartbeatMissedError(PullError):
+    """Nothing was heard for too long."""
+
+
+class ConsumerDeletedError(PullError):
+    """The consumer is gone."""
+
+
+class ConsumerIsPushError(PullError):
+    """Pulling from a push consumer."""
+
+
+class BadPullError(PullError):
+    """The server does not understand or does not allow this pull."""
+
+
+class PullLimitError(PullError):
+    """The pull asks for more than the consumer's limits allow."""
+
+
+class PullUnavailableError(PullError):
+    """No such consumer, or no JetStream, answers."""
+
+
+class PullTimeoutError(PullError, TimeoutError):
+    """Nothing came within the time given."""
+
+
+class MessageGapError(JetStreamError):
+    """Deliveries were missed: `expected` and `received` are consumer sequences."""
+
+    def __init__(self, expected: int, received: int) -> None:
+        super().__init__(f"expected delivery {expected}, got {received}")
+        self.expected = expected
+        self.received = received
+
+
+class NotJetStreamMessageError(JetStreamError):
+    """The message carries no acknowledgement subject."""
+
+
+class AckTimeoutError(JetStreamError, TimeoutError):
+    """The server did not confirm an acknowledgement in time."""
+
+
+class SubscribeError(JetStreamError):
+    """The subscribe call cannot do what it was asked to."""
+
+
+class SubjectRequiredError(SubscribeError):
+    """Neither a subject nor a stream was given."""
+
+
+class NoMatchingStreamError(SubscribeError):
+    """No stream, or more than one, has the subject."""
+
+
+class QueueOptionError(SubscribeError):
+    """Heartbeats or flow control together with a queue: they would reach random members."""
+
+
+class PullAckPolicyError(SubscribeError):
+    """A pull subscription with ack policy none or all."""
+
+
+class DuplicateSubscriptionError(SubscribeError):
+    """The push consumer already has a subscriber."""
+
+
+class QueueRequiredError(SubscribeError):
+    """The consumer was made for a queue group, and none was named."""
+
+
+class QueueMismatchError(SubscribeError):
+    """The consumer was made for another queue group."""
+
+
+class NotAQueueConsumerError(SubscribeError):
+    """A queue was named, and the consumer has no group."""
+
+
+class SubjectMismatchError(SubscribeError):
+    """The consumer filters on another subject."""
+
+
+class PullOnPushError(SubscribeError):
+    """A pull subscription on a push consumer."""
+
+
+class PushOnPullError(SubscribeError):
+    """A push subscription on a pull consumer."""
+
+
+class ConfigMismatchError(SubscribeError):
+    """The consumer exists with other settings; `fields` names them."""
+
+    def __init__(self, fields: list[str]) -> None:
+        super().__init__("the consumer exists with another " + ", ".join(fields))
+        self.fields = fields
+
+
+__all__ = [
+    "AckTimeoutError",
+    "AuthorizationError",
+    "BadHeaderError",
+    "BadOptionError",
+    "BadPullError",
+    "BadSubjectError",
+    "ClientError",
+    "ConfigMismatchError",
+    "ConnectTimeoutError",
+    "ConnectionClosedError",
+    "ConnectionFailure",
+    "ConnectionLostError",
+    "ConsumerDeletedError",
+    "ConsumerIsPushError",
+    "DrainTimeoutError",
+    "DuplicateSubscriptionError",
+    "FlushTimeoutError",
+    "HeartbeatMissedError",
+    "JetStreamError",
+    "JetsparkError",
+    "MaxPayloadError",
+    "MessageGapError",
+    "NoMatchingStreamError",
+    "NoRespondersError",
+    "NoServersError",
+    "NoStreamError",
+    "NotAQueueConsumerError",
+    "NotJetStreamMessageError",
+    "OutboundBufferError",
+    "PermissionsError",
+    "ProtocolError",
+    "PublishError",
+    "PublishTimeoutError",
+    "PublishUnknownError",
+    "PullAckPolicyError",
+    "PullError",
+    "PullLimitError",
+    "PullOnPushError",
+    "PullTimeoutError",
+    "PullUnavailableError",
+    "PushOnPullError",
+    "QueueMismatchError",
+    "QueueOptionError",
+    "QueueRequiredError",
+    "RequestTimeoutError",
+    "SecureConnectionError",
+    "ServerError",
+    "SlowConsumerError",
+    "StaleConnectionError",
+    "SubjectMismatchError",
+    "SubjectRequiredError",
+    "SubscribeError",
+    "SubscriptionClosedError",
+]

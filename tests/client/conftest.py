@@ -1,0 +1,133 @@
+"""A real nats-server for the client's tests: one for the whole run, or one of a test's own to stop and restart."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from client.peer import ScriptedPeer
+
+
+def server_binary() -> str:
+    """The binary of the dev dependencies, beside the interpreter or on the path."""
+    beside = Path(sys.executable).parent / "nats-server"
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    if found is None:
+        pytest.skip("no nats-server binary: install the dev dependencies")
+    return found
+
+
+class NatsServer:
+    """One nats-server process on a free loopback port."""
+
+    def __init__(self, folder: Path, *arguments: str, config: str = "", jetstream: bool = True) -> None:
+        self.folder = folder
+        self.arguments = list(arguments)
+        self.config = config
+        self.jetstream = jetstream
+        self.port = 0
+        self.websocket_port = 0
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"nats://127.0.0.1:{self.port}"
+
+    def start(self) -> NatsServer:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        log_path = self.folder / "server.log"
+        log_path.unlink(missing_ok=True)
+        command = [server_binary(), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log_path)]
+        if self.jetstream:
+            command += ["-js", "-sd", str(self.folder / "store")]
+        if self.config:
+            config_path = self.folder / "server.conf"
+            config_path.write_text(self.config)
+            command += ["-c", str(config_path)]
+        self.process = subprocess.Popen(command + self.arguments)
+        self._wait_ready(log_path)
+        return self
+
+    def _wait_ready(self, log_path: Path) -> None:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            text = log_path.read_text() if log_path.exists() else ""
+            if "Server is ready" in text:
+                found = re.search(r"Listening for client connections on [^\n]*:(\d+)", text)
+                assert found is not None, text
+                self.port = int(found.group(1))
+                found = re.search(r"Listening for websocket clients on \w+://[^\n]*:(\d+)", text)
+                self.websocket_port = int(found.group(1)) if found else 0
+                return
+            assert self.process is not None
+            assert self.process.poll() is None, text
+            time.sleep(0.01)
+        raise AssertionError(f"nats-server did not start: {log_path.read_text()}")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(10)
+            self.process = None
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+            self.process = None
+
+    def restart(self) -> None:
+        """Stop and start on the same port and the same store."""
+        self.stop()
+        self.start()
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats")).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def url(shared_server: NatsServer) -> str:
+    """Where the shared server listens."""
+    return shared_server.url
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[type[NatsServer]]:
+    """Servers of a test's own: `make_server(config=...)`, already started, stopped afterwards."""
+    made: list[NatsServer] = []
+
+    def make(*arguments: str, **options: object) -> NatsServer:
+        server = NatsServer(tmp_path / f"server{len(made)}", *arguments, **options)  # type: ignore[arg-type]
+        made.append(server)
+        return server.start()
+
+    yield make  # type: ignore[misc]
+    for server in made:
+        server.stop()
+
+
+@pytest.fixture
+def name() -> str:
+    """A stream name no other test uses."""
+    return "S" + uuid.uuid4().hex[:12]
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[ScriptedPeer]:
+    """A peer that says exactly what the test tells it to."""
+    made = ScriptedPeer()
+    await made.start()
+    yield made
+    await made.stop()

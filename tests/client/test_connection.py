@@ -1,0 +1,362 @@
+"""Connecting, core publish and subscribe, requests, and what happens when the connection breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from client.conftest import NatsServer
+from client.peer import ScriptedPeer
+from jetspark.client import errors
+from jetspark.client.aio import Connection, Msg, connect
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
+    """Wait for a condition that nothing announces."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
+
+
+async def test_a_published_message_reaches_a_subscriber_with_its_headers(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        subscription = await connection.subscribe(f"{name}.>")
+        await connection.publish(f"{name}.a", b"hello", headers={"Colour": "red", "Many": ["1", "2"]})
+        message = await subscription.next(5)
+        assert message is not None
+        assert (message.subject, message.data, message.reply) == (f"{name}.a", b"hello", "")
+        assert message.headers["colour"] == "red"
+        assert message.headers.get_all("Many") == ["1", "2"]
+
+
+async def test_text_is_sent_as_utf8(url: str, name: str) -> None:
+    async with await connect(url) as connection, await connection.subscribe(name) as subscription:
+        await connection.publish(name, "grün")
+        message = await subscription.next(5)
+        assert message is not None
+        assert message.data.decode() == "grün"
+
+
+async def test_next_returns_none_when_nothing_comes(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        subscription = await connection.subscribe(name)
+        assert await subscription.next(0.01) is None
+
+
+async def test_a_queue_group_shares_messages(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        left = await connection.subscribe(name, queue="workers")
+        right = await connection.subscribe(name, queue="workers")
+        for _ in range(50):
+            await connection.publish(name, b"x")
+        await connection.flush()
+        assert left.pending_count + right.pending_count == 50
+
+
+async def test_request_gets_the_answer_of_a_callback(url: str, name: str) -> None:
+    async def answer(message: Msg) -> None:
+        await message.respond(message.data.upper(), headers={"Seen": "yes"})
+
+    async with await connect(url) as connection:
+        await connection.subscribe(name, callback=answer)
+        reply = await connection.request(name, b"abc", timeout=5)
+        assert (reply.data, reply.headers["Seen"]) == (b"ABC", "yes")
+
+
+async def test_request_nobody_listens_to_fails_at_once(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        with pytest.raises(errors.NoRespondersError):
+            await connection.request(name, b"", timeout=30)
+
+
+async def test_request_without_an_answer_is_a_timeout_error(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        await connection.subscribe(name)
+        with pytest.raises(TimeoutError) as caught:
+            await connection.request(name, b"", timeout=0.05)
+        assert isinstance(caught.value, errors.RequestTimeoutError)
+        assert connection._core.requests.waiting == {}
+
+
+async def test_many_requests_at_once_each_get_their_own_answer(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        await connection.subscribe(name, callback=lambda message: message.respond(message.data))
+        answers = await asyncio.gather(*[connection.request(name, b"%d" % i, timeout=10) for i in range(300)])
+        assert [answer.data for answer in answers] == [b"%d" % i for i in range(300)]
+
+
+async def test_auto_unsubscribe_ends_the_iterator_after_its_limit(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        subscription = await connection.subscribe(name)
+        await subscription.unsubscribe(limit=3)
+        for i in range(10):
+            await connection.publish(name, b"%d" % i)
+        assert [message.data async for message in subscription] == [b"0", b"1", b"2"]
+
+
+async def test_drain_lets_callbacks_finish_what_has_come(url: str, name: str) -> None:
+    seen: list[bytes] = []
+
+    async def slowly(message: Msg) -> None:
+        await asyncio.sleep(0)  # noqa: TID251 - gives way, does not wait
+        seen.append(message.data)
+
+    async with await connect(url) as connection, await connect(url) as sender:
+        subscription = await connection.subscribe(name, callback=slowly)
+        await connection.flush()
+        for i in range(500):
+            await sender.publish(name, b"%d" % i)
+        await sender.flush()
+        await connection.flush()
+        await subscription.drain()
+        assert len(seen) == 500
+
+
+async def test_connection_drain_closes_after_the_last_callback(url: str, name: str) -> None:
+    seen: list[bytes] = []
+    connection = await connect(url)
+    await connection.subscribe(name, callback=lambda message: seen.append(message.data))
+    for _ in range(100):
+        await connection.publish(name, b"x")
+    await connection.flush()
+    await connection.drain()
+    assert len(seen) == 100
+    assert connection.is_closed
+    with pytest.raises(errors.ConnectionClosedError):
+        await connection.publish(name, b"x")
+
+
+async def test_an_exception_in_a_callback_reaches_the_error_hook_and_the_log(
+    url: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: asyncio.Queue[BaseException] = asyncio.Queue()
+
+    def fail(message: Msg) -> None:
+        raise KeyError("broken")
+
+    async with await connect(url, on_error=told.put_nowait) as connection:
+        await connection.subscribe(name, callback=fail)
+        await connection.publish(name, b"x")
+        error = await asyncio.wait_for(told.get(), 5)
+        assert isinstance(error, KeyError)
+        assert "Traceback" in caplog.text
+
+
+@pytest.mark.parametrize("subject", ["", "a..b", "a b", "a\r\nPUB x 0\r\n", ".a", "a.", "a.*", "a.>"])
+async def test_subjects_that_cannot_be_published_to_are_refused_before_sending(url: str, subject: str) -> None:
+    async with await connect(url) as connection:
+        with pytest.raises(errors.BadSubjectError):
+            await connection.publish(subject, b"x")
+        await connection.flush()
+
+
+@pytest.mark.parametrize("headers", [{"A": "x\r\nB: y"}, {"A\r\n": "x"}, {"A:": "x"}, {"": "x"}, {"A": "x\ny"}])
+async def test_headers_that_would_break_the_line_are_refused(url: str, headers: dict[str, str]) -> None:
+    async with await connect(url) as connection:
+        with pytest.raises(errors.BadHeaderError):
+            await connection.publish("a", b"x", headers=headers)
+
+
+async def test_a_message_larger_than_the_server_takes_is_refused_before_sending(url: str) -> None:
+    async with await connect(url) as connection:
+        with pytest.raises(errors.MaxPayloadError):
+            await connection.publish("a", b"x" * (connection.max_payload + 1))
+        await connection.flush()
+
+
+async def test_a_non_ascii_header_does_not_hide_the_others(url: str, name: str) -> None:
+    async with await connect(url) as connection, await connection.subscribe(name) as subscription:
+        await connection.publish(name, b"", headers={"A": "é", "B": b"\xff\xfe", "C": "plain"})
+        message = await subscription.next(5)
+        assert message is not None
+        assert message.headers["A"] == "é"
+        assert message.headers["C"] == "plain"
+        assert message.headers["B"].encode("utf-8", "surrogateescape") == b"\xff\xfe"
+
+
+async def test_a_full_subscription_drops_and_says_so_once(url: str, name: str) -> None:
+    told: list[BaseException] = []
+    async with await connect(url, on_error=told.append) as connection:
+        subscription = await connection.subscribe(name, pending_count_max=10)
+        for i in range(25):
+            await connection.publish(name, b"%d" % i)
+        await connection.flush()
+        assert subscription.pending_count == 10
+        assert subscription.dropped_count == 15
+        await until(lambda: told)
+        assert [type(error) for error in told] == [errors.SlowConsumerError]
+        first = await subscription.next(1)
+        assert first is not None
+        assert first.data == b"0"
+
+
+async def test_a_full_subscription_can_drop_the_oldest_instead(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        subscription = await connection.subscribe(name, pending_count_max=10, when_full="drop_old")
+        for i in range(25):
+            await connection.publish(name, b"%d" % i)
+        await connection.flush()
+        first = await subscription.next(1)
+        assert first is not None
+        assert first.data == b"15"
+
+
+async def test_no_server_is_told_at_once_with_its_cause() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(errors.NoServersError) as caught:
+        await connect(f"nats://127.0.0.1:{port}")
+    assert isinstance(caught.value.causes[0][1], ConnectionRefusedError)
+
+
+async def test_a_server_that_never_speaks_is_a_connect_timeout() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        with pytest.raises(errors.ConnectTimeoutError) as caught:
+            await connect(f"nats://127.0.0.1:{silent.getsockname()[1]}", connect_timeout=0.1)
+        assert isinstance(caught.value, TimeoutError)
+
+
+async def test_bad_credentials_fail_the_first_connect_at_once(make_server: Any) -> None:
+    server = make_server("--user", "me", "--pass", "secret")
+    with pytest.raises(errors.AuthorizationError):
+        await connect(server.url, user="me", password="wrong")
+    async with await connect(server.url, user="me", password="secret") as connection:
+        await connection.flush()
+    async with await connect(f"nats://me:secret@127.0.0.1:{server.port}") as connection:
+        await connection.flush()
+
+
+async def test_a_token_may_be_a_callable(make_server: Any) -> None:
+    server = make_server("--auth", "t0ken")
+    async with await connect(server.url, token=lambda: "t0ken") as connection:
+        await connection.flush()
+    async with await connect(f"nats://t0ken@127.0.0.1:{server.port}") as connection:
+        await connection.flush()
+
+
+async def test_subscriptions_and_buffered_publishes_survive_a_restart(make_server: Any, name: str) -> None:
+    server: NatsServer = make_server()
+    events: list[str] = []
+    connection = await connect(
+        server.url, on_disconnect=lambda: events.append("down"), on_reconnect=lambda: events.append("up")
+    )
+    async with connection:
+        subscription = await connection.subscribe(name)
+        await connection.flush()
+        server.stop()
+        await until(lambda: not connection.is_connected)
+        await connection.publish(name, b"while away")
+        server.start()
+        message = await subscription.next(10)
+        assert message is not None
+        assert message.data == b"while away"
+        await until(lambda: events == ["down", "up"])
+        assert connection.reconnect_count == 1
+
+
+async def test_the_buffer_while_disconnected_is_bounded(make_server: Any) -> None:
+    server: NatsServer = make_server()
+    async with await connect(server.url, pending_bytes_max=1000) as connection:
+        server.stop()
+        await until(lambda: not connection.is_connected)
+        with pytest.raises(errors.OutboundBufferError):
+            for _ in range(100):
+                await connection.publish("a", b"x" * 100)
+        assert connection.pending_bytes <= 1000
+
+
+async def test_reconnect_attempts_end_with_a_closed_connection(make_server: Any) -> None:
+    server: NatsServer = make_server()
+    closed = asyncio.Event()
+    connection = await connect(
+        server.url, reconnect_attempts_max=2, reconnect_wait=0.01, reconnect_wait_max=0.02, on_close=closed.set
+    )
+    server.stop()
+    await asyncio.wait_for(closed.wait(), 10)
+    assert connection.is_closed
+    assert connection.last_error is not None
+
+
+async def test_a_request_in_flight_fails_when_the_connection_breaks(make_server: Any, name: str) -> None:
+    server: NatsServer = make_server()
+    async with await connect(server.url) as connection:
+        await connection.subscribe(name)
+        asking = asyncio.create_task(connection.request(name, b"", timeout=30))
+        await connection.flush()
+        server.kill()
+        with pytest.raises(errors.ConnectionLostError):
+            await asyncio.wait_for(asking, 5)
+
+
+async def test_permission_errors_reach_the_hook_and_keep_the_connection(make_server: Any) -> None:
+    config = 'authorization { users = [{user: a, password: b, permissions: {publish: "ok"}}] }'
+    server = make_server(config=config, jetstream=False)
+    told: asyncio.Queue[BaseException] = asyncio.Queue()
+    async with await connect(server.url, user="a", password="b", on_error=told.put_nowait) as connection:
+        await connection.publish("forbidden", b"")
+        error = await asyncio.wait_for(told.get(), 5)
+        assert isinstance(error, errors.PermissionsError)
+        assert error.subject == "forbidden"
+        await connection.flush()
+
+
+async def test_lame_duck_is_told(peer: ScriptedPeer) -> None:
+    told = asyncio.Event()
+    async with await connect(peer.url, on_lame_duck=told.set) as connection:
+        peer.send(b'INFO {"ldm":true}\r\n')
+        await asyncio.wait_for(told.wait(), 5)
+        assert connection.is_lame_duck
+
+
+async def test_discovered_servers_join_the_pool(peer: ScriptedPeer) -> None:
+    told: asyncio.Queue[str] = asyncio.Queue()
+    async with await connect(peer.url, on_discovered_server=told.put_nowait) as connection:
+        peer.send(b'INFO {"connect_urls":["127.0.0.2:4222"]}\r\n')
+        assert await asyncio.wait_for(told.get(), 5) == "nats://127.0.0.2:4222"
+        assert connection.discovered_servers == ["nats://127.0.0.2:4222"]
+
+
+async def test_a_silent_server_is_given_up_after_unanswered_pings(peer: ScriptedPeer) -> None:
+    down = asyncio.Event()
+    async with await connect(peer.url, ping_interval=0.05, on_disconnect=down.set):
+        peer.answers_pings = False
+        await asyncio.wait_for(down.wait(), 5)
+
+
+async def test_garbage_from_the_server_breaks_the_connection_and_it_comes_back(peer: ScriptedPeer) -> None:
+    back = asyncio.Event()
+    async with await connect(peer.url, on_reconnect=back.set) as connection:
+        peer.send(b"\x00\x01garbage\r\n")
+        await asyncio.wait_for(back.wait(), 5)
+        await connection.flush()
+
+
+async def test_server_pings_are_answered(peer: ScriptedPeer) -> None:
+    async with await connect(peer.url):
+        peer.send(b"PING\r\n")
+        await peer.expect(b"PONG\r\n")
+
+
+async def test_the_inbox_prefix_is_used_for_answers(peer: ScriptedPeer) -> None:
+    async with await connect(peer.url, inbox_prefix="_MINE.x") as connection:
+        asking = asyncio.create_task(connection.request("a", b"", timeout=5))
+        line = await peer.expect(b"SUB _MINE.x.")
+        assert line.startswith(b"SUB _MINE.x.")
+        asking.cancel()
+
+
+async def test_closing_wakes_everyone_who_waits(url: str, name: str) -> None:
+    connection: Connection = await connect(url)
+    subscription = await connection.subscribe(name)
+    waiting = asyncio.create_task(subscription.next(30))
+    await connection.flush()
+    await connection.close()
+    with pytest.raises(errors.SubscriptionClosedError):
+        await asyncio.wait_for(waiting, 5)
