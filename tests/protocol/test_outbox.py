@@ -1,0 +1,54 @@
+"""Frames as they leave, the same in both builds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jetspark.protocol.outbox import Outbox
+
+edges = [10**n for n in range(19)] + [10**n - 1 for n in range(1, 19)]
+numbers = st.one_of(st.integers(0, 2**62), st.sampled_from(edges))
+
+
+@given(numbers)
+def test_numbers_are_written_as_decimals(number: int) -> None:
+    out = Outbox()
+
+    out.put_number_reply(b"r", b"7", b"<", number, b">")
+
+    body = b"<%d>" % number
+    assert out.take() == b"MSG r 7 %d\r\n%b\r\n" % (len(body), body)
+
+
+@given(numbers, numbers, numbers, st.binary(max_size=30))
+def test_a_delivery_carries_its_ack_subject(deliveries: int, seq: int, pending: int, payload: bytes) -> None:
+    out = Outbox()
+
+    out.put_delivery(b"s", b"1", b"$JS.ACK.S.C.", deliveries, seq, 3, 4, pending, 0, payload)
+
+    reply = b"$JS.ACK.S.C.%d.%d.3.4.%d" % (deliveries, seq, pending)
+    assert out.take() == b"MSG s 1 %b %d\r\n%b\r\n" % (reply, len(payload), payload)
+
+
+def test_a_delivery_with_headers_is_an_hmsg() -> None:
+    out = Outbox()
+
+    out.put_delivery(b"s", b"1", b"A.", 1, 2, 3, 4, 5, 12, b"NATS/1.0\r\n\r\nabc")
+
+    assert out.take() == b"HMSG s 1 A.1.2.3.4.5 12 15\r\nNATS/1.0\r\n\r\nabc\r\n"
+
+
+def test_messages_with_and_without_reply_and_headers() -> None:
+    out = Outbox()
+
+    out.put_message(b"a.b", b"9", b"", 0, b"hi")
+    out.put_message(b"a.b", b"9", b"r", 0, b"")
+    out.put_message(b"a.b", b"9", b"r", 12, b"NATS/1.0\r\n\r\nx")
+    out.put(b"PONG\r\n")
+
+    expected = b"MSG a.b 9 2\r\nhi\r\nMSG a.b 9 r 0\r\n\r\nHMSG a.b 9 r 12 13\r\nNATS/1.0\r\n\r\nx\r\nPONG\r\n"
+    assert out.size == len(expected)
+    assert out.take() == expected
+    assert out.size == 0
+    assert out.take() == b""
