@@ -82,9 +82,7 @@ def max_deliver(stamp: Stamp, *, stream: str, consumer: str, stream_seq: int, de
     return f"{ADVISORY_PREFIX}.CONSUMER.MAX_DELIVERIES.{stream}.{consumer}", stamp.finish(document)
 
 
-def nak(
-    stamp: Stamp, *, stream: str, consumer: str, consumer_seq: int, stream_seq: int, deliveries: int
-) -> Event:
+def nak(stamp: Stamp, *, stream: str, consumer: str, consumer_seq: int, stream_seq: int, deliveries: int) -> Event:
     """A client refused a message."""
     document = stamp.start(ADVISORY_TYPE_PREFIX + "nak")
     document |= {

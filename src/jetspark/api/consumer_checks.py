@@ -29,11 +29,15 @@ from jetspark.api.consumer_config import (
     DeliverPolicy,
     PriorityPolicy,
 )
-from jetspark.api.consumer_defaults import FLOW_CONTROL_ACK_HEARTBEAT_NS, with_defaults
+from jetspark.api.consumer_defaults import (
+    DEFAULT_INACTIVE_THRESHOLD_NS,
+    FLOW_CONTROL_ACK_HEARTBEAT_NS,
+    with_defaults,
+)
 from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.limits import AccountLimits, ServerLimits, consumers_allowed
 from jetspark.api.priority_group import is_valid_group_name
-from jetspark.api.stream_config import Retention, StreamConfig
+from jetspark.api.stream_config import Retention, Storage, StreamConfig
 from jetspark.api.timestamps import MILLISECOND, WireTime, format_duration
 from jetspark.protocol.subjects import collides, has_wildcard, is_subset, is_valid_subject
 
@@ -115,13 +119,30 @@ def check_consumer(request: ConsumerCreateRequest, context: ConsumerContext) -> 
         if context.stream.retention == Retention.WORKQUEUE and not _is_unique_on_work_queue(config, context):
             raise make(ErrorCode.CONSUMER_WORK_QUEUE_CONSUMER_NOT_UNIQUE)
         _check_changes(existing, config, context.has_interest)
+        if config.inactive_threshold != existing.inactive_threshold:
+            config = _with_threshold(config, is_durable=existing.is_durable)
         return _with_pause_in_utc(config)
     if request.action == ConsumerAction.UPDATE:
         raise make(ErrorCode.CONSUMER_DOES_NOT_EXIST)
     _check_room(config, context)
+    _check_name_length(config, context.stream)
+    return _with_threshold(config, is_durable=config.is_durable)
+
+
+def _check_name_length(config: ConsumerConfig, stream: StreamConfig) -> None:
     if byte_length(config.durable_name) > NAME_LENGTH_MAX:
         raise make(ErrorCode.CONSUMER_NAME_TOO_LONG, max=NAME_LENGTH_MAX)
-    return _with_pause_in_utc(config)
+    in_memory = config.mem_storage or config.direct or stream.storage == Storage.MEMORY
+    if not in_memory and byte_length(config.name) > NAME_LENGTH_MAX:
+        # Nobody checks the name of an ephemeral consumer, but no file system takes it.
+        raise make(ErrorCode.CONSUMER_CREATE, err="error creating store for consumer")
+
+
+def _with_threshold(config: ConsumerConfig, *, is_durable: bool) -> ConsumerConfig:
+    """An ephemeral consumer always has a threshold. Filled in last: a comparison with an existing one is without it."""
+    if is_durable or config.inactive_threshold > 0:
+        return config
+    return replace(config, inactive_threshold=DEFAULT_INACTIVE_THRESHOLD_NS)
 
 
 def _with_pause_in_utc(config: ConsumerConfig) -> ConsumerConfig:
@@ -328,7 +349,7 @@ def _check_sampling(config: ConsumerConfig) -> None:
         raise make(ErrorCode.CONSUMER_INVALID_SAMPLING, err=error) from None
     if percent < 0:
         # The server formats the parser's error, of which there is none here.
-        raise make(ErrorCode.CONSUMER_INVALID_SAMPLING, err="%!s(<nil>)")
+        raise make(ErrorCode.CONSUMER_INVALID_SAMPLING, err="<nil>")
 
 
 def _check_priority(config: ConsumerConfig) -> None:
@@ -350,13 +371,15 @@ def _check_priority(config: ConsumerConfig) -> None:
 
 
 def _check_room(config: ConsumerConfig, context: ConsumerContext) -> None:
-    """Whether the stream takes one more consumer, and on a work queue, this one."""
+    """Whether the stream takes one more consumer, and on a work queue, this one; internal ones always fit."""
     stream = context.stream
+    if config.direct or config.sourcing:
+        return
     counted = sum(1 for other in context.consumers.values() if not (other.direct or other.sourcing))
     allowed = consumers_allowed(stream.max_consumers, context.server_limits, context.account_limits)
     if 0 < allowed <= counted:
         raise make(ErrorCode.MAXIMUM_CONSUMERS_LIMIT)
-    if stream.retention != Retention.WORKQUEUE or config.direct or config.sourcing:
+    if stream.retention != Retention.WORKQUEUE:
         return
     if config.ack_policy not in (AckPolicy.EXPLICIT, AckPolicy.FLOW_CONTROL):
         raise make(ErrorCode.CONSUMER_WORK_QUEUE_REQUIRES_EXPLICIT_ACK)

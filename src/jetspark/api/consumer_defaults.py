@@ -20,7 +20,7 @@ DEFAULT_ACK_WAIT_NS: Final = 30 * SECOND
 DEFAULT_MAX_ACK_PENDING: Final = 1000
 DEFAULT_MAX_WAITING: Final = 512
 DEFAULT_INACTIVE_THRESHOLD_NS: Final = 5 * SECOND
-"""How long an ephemeral consumer may be idle when its configuration does not say; not written into it."""
+"""How long an ephemeral consumer may be idle when its configuration does not say."""
 DEFAULT_PRIORITY_TIMEOUT_NS: Final = 2 * MINUTE
 FLOW_CONTROL_ACK_HEARTBEAT_NS: Final = SECOND
 

@@ -284,9 +284,7 @@ class ApiError(JetsparkError):
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> ApiError:
         """Read the `error` object of a response; fields a peer left out are 0 or empty."""
-        return cls(
-            int(document.get("code", 0)), int(document.get("err_code", 0)), str(document.get("description", ""))
-        )
+        return cls(int(document.get("code", 0)), int(document.get("err_code", 0)), str(document.get("description", "")))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ApiError):

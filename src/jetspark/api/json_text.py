@@ -36,6 +36,7 @@ _SCANNER: Final = json.JSONDecoder(
     object_pairs_hook=JsonObject, parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=_refuse_constant
 )
 _WHITE_SPACE: Final = " \t\r\n"
+_HEX_DIGITS: Final = "0123456789abcdefABCDEF"
 
 
 def read_documents(body: bytes) -> Iterator[Any]:
@@ -68,9 +69,7 @@ def read_document(body: bytes) -> Any:
         value, position = _SCANNER.raw_decode(text, position)
     except (ValueError, RecursionError):
         sentence = explain_syntax_error(text, position).partition(" at offset ")[0]
-        raise JsonSyntaxError(
-            "unexpected end of JSON input" if sentence == "unexpected EOF" else sentence
-        ) from None
+        raise JsonSyntaxError("unexpected end of JSON input" if sentence == "unexpected EOF" else sentence) from None
     while position < end and text[position] in _WHITE_SPACE:
         position += 1
     if position < end:
@@ -260,7 +259,9 @@ class _Walk:
             return position + 2
         if kind != "u":
             raise _Found(position + 1, f"invalid escape sequence `\\{kind}` in string")
-        for index in range(position + 2, position + 6):
-            if self.peek(index) not in tuple("0123456789abcdefABCDEF"):
-                raise _Found(index, f"invalid escape sequence `{self.text[position : index + 1]}` in string")
+        digits = self.text[position + 2 : position + 6]
+        if len(digits) < 4:
+            raise _Found(len(self.text), "")
+        if any(digit not in _HEX_DIGITS for digit in digits):
+            raise _Found(position + 5, f"invalid escape sequence `\\u{digits}` in string")
         return position + 6

@@ -322,9 +322,7 @@ def pairs_of(value: Any) -> list[tuple[str, Any]]:
     return value if isinstance(value, JsonObject) else list(value.items())
 
 
-def decode_into(
-    values: dict[str, Any], spec: tuple[WireField, ...], document: Any, path: str, strict: bool
-) -> None:
+def decode_into(values: dict[str, Any], spec: tuple[WireField, ...], document: Any, path: str, strict: bool) -> None:
     """Decode an object's fields into `values`; unknown ones are refused, or kept under `extra` when not strict."""
     by_name = {item.name: item for item in spec}
     for key, value in pairs_of(document):

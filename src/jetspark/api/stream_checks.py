@@ -358,8 +358,7 @@ def _with_republish(config: StreamConfig, *, pedantic: bool) -> StreamConfig:
             SubjectTransformer.parse(republish.src, republish.dest)
     except TransformError:
         raise _invalid(
-            "stream configuration for republish with transform "
-            f"from '{republish.src}' to '{republish.dest}' not valid"
+            f"stream configuration for republish with transform from '{republish.src}' to '{republish.dest}' not valid"
         ) from None
     return replace(config, republish=republish)
 
@@ -390,9 +389,7 @@ def _check_changes(old: StreamConfig, new: StreamConfig) -> None:
         raise _invalid(f"{prefix} change persist mode")
 
 
-def _check_resources(
-    config: StreamConfig, context: StreamContext, added_bytes: int, already_reserved: int = 0
-) -> None:
+def _check_resources(config: StreamConfig, context: StreamContext, added_bytes: int, already_reserved: int = 0) -> None:
     """Whether what `max_bytes` reserves still fits the account and the server."""
     limits = context.account_limits
     if 0 < limits.max_consumers < config.max_consumers:

@@ -27,6 +27,8 @@ ZERO_TIME_NS: Final = (1 - _EPOCH_DAY) * DAY
 """Go's zero time, the first instant of year 1: how the wire says "never"."""
 
 ZERO_TIME_TEXT: Final = "0001-01-01T00:00:00Z"
+_DAYS_OF_400_YEARS: Final = 146_097
+_FIRST_NS: Final = ZERO_TIME_NS - 366 * DAY
 _LAST_NS: Final = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * DAY - 1
 _MAX_DURATION_NS: Final = (1 << 63) - 1
 
@@ -38,8 +40,10 @@ def format_time(unix_ns: int, offset_seconds: int = 0) -> str:
     seconds, fraction = divmod(ns_of_day, SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    calendar = date.fromordinal(day + _EPOCH_DAY)
-    text = f"{calendar.year:04d}-{calendar.month:02d}-{calendar.day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+    ordinal = day + _EPOCH_DAY
+    year_0 = ordinal < 1  # `date` begins with year 1; the calendar repeats every 400 years
+    calendar = date.fromordinal(ordinal + _DAYS_OF_400_YEARS if year_0 else ordinal)
+    text = f"{calendar.year - 400 * year_0:04d}-{calendar.month:02d}-{calendar.day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
     if fraction:
         text += f".{fraction:09d}".rstrip("0")
     if offset_seconds == 0:
@@ -50,7 +54,7 @@ def format_time(unix_ns: int, offset_seconds: int = 0) -> str:
 
 
 _TIME_PATTERN: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(Z|([+-])(\d\d):(\d\d))", re.ASCII
+    r"(\d{4})-(\d\d)-(\d\d)T(\d\d?):(\d\d):(\d\d)(?:[.,](\d+))?(Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
 
 
@@ -77,7 +81,7 @@ def parse_time(text: str) -> WireTime:
         raise ValueError(_explain_bad_time(text))
     year, month, day, hour, minute, second = (int(match[i]) for i in range(1, 7))
     try:
-        ordinal = date(max(year, 1), month, day).toordinal()
+        ordinal = date(year or 400, month, day).toordinal() - (0 if year else _DAYS_OF_400_YEARS)
     except ValueError:
         which = "month" if not 1 <= month <= 12 else "day"
         raise ValueError(f'parsing time "{text}": {which} out of range') from None
@@ -87,12 +91,15 @@ def parse_time(text: str) -> WireTime:
     fraction = int((match[7] or "0")[:9].ljust(9, "0"))
     offset = 0
     if match[8] != "Z":
+        for value, limit, which in ((int(match[10]), 24, "hour"), (int(match[11]), 60, "minute")):
+            if value > limit:
+                raise ValueError(f'parsing time "{text}": time zone offset {which} out of range')
         offset = int(match[10]) * 3600 + int(match[11]) * 60
         if match[9] == "-":
             offset = -offset
     day_ns = ((hour * 60 + minute) * 60 + second) * SECOND + fraction
     unix_ns = (ordinal - _EPOCH_DAY) * DAY + day_ns - offset * SECOND
-    return WireTime(min(max(unix_ns, ZERO_TIME_NS), _LAST_NS), offset)
+    return WireTime(min(max(unix_ns, _FIRST_NS), _LAST_NS), offset)
 
 
 _LAYOUT: Final = (
@@ -102,7 +109,7 @@ _LAYOUT: Final = (
     ("-", "-"),
     ("02", r"\d\d"),
     ("T", "T"),
-    ("15", r"\d\d"),
+    ("15", r"\d\d?"),  # Go takes an hour of one digit
     (":", ":"),
     ("04", r"\d\d"),
     (":", ":"),
