@@ -9,7 +9,9 @@ import pytest
 import jetspark
 
 MODULE_NAMES = [
-    found.name for found in pkgutil.walk_packages(jetspark.__path__, "jetspark.") if not found.name.endswith("__mypyc")
+    found.name
+    for found in pkgutil.walk_packages(jetspark.__path__, "jetspark.")
+    if not found.name.endswith(("__mypyc", "__main__"))
 ]
 
 
