@@ -54,8 +54,8 @@ test: install
 check: lint fast-tests
 
 lint: $(VENV)/.dependencies
-	$(RUN) -m ruff format --check $(PYTHON_PATHS)
-	$(RUN) -m ruff check $(PYTHON_PATHS)
+	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff format --check $(PYTHON_PATHS)
+	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff check $(PYTHON_PATHS)
 	$(RUN) -m mypy
 	PYTHONPATH=src $(VENV)/bin/lint-imports
 

@@ -16,13 +16,17 @@ MODULE_NAMES = [
 
 
 def test_the_package_offers_only_what_it_lists() -> None:
-    offered = {
+    loaded = {
         name for name, value in vars(jetspark).items() if not name.startswith("_") and not inspect.ismodule(value)
     }
 
-    assert offered <= set(jetspark.__all__)
-    for name in jetspark.__all__:
-        assert getattr(jetspark, name) is not None
+    assert loaded - {"Any", "TYPE_CHECKING"} <= set(jetspark.__all__)
+    assert dir(jetspark) == sorted(jetspark.__all__)
+
+
+@pytest.mark.parametrize("name", jetspark.__all__)
+def test_every_listed_name_is_there(name: str) -> None:
+    assert getattr(jetspark, name) is not None
 
 
 @pytest.mark.parametrize("module_name", MODULE_NAMES)
