@@ -87,11 +87,10 @@ def name_consumer(
         config = replace(config, name=consumer)
     elif config.durable_name:
         raise make(ErrorCode.CONSUMER_EPHEMERAL_WITH_DURABLE_NAME)
-    if filter_subject:
-        if config.filter_subjects:
-            raise make(ErrorCode.CONSUMER_MULTIPLE_FILTERS_NOT_ALLOWED)
-        if config.filter_subject != filter_subject:
-            raise make(ErrorCode.CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH)
+    if filter_subject and config.filter_subjects:
+        raise make(ErrorCode.CONSUMER_MULTIPLE_FILTERS_NOT_ALLOWED)
+    if filter_subject not in ("", config.filter_subject):
+        raise make(ErrorCode.CONSUMER_CREATE_FILTER_SUBJECT_MISMATCH)
     if config.num_replicas > 1:
         raise make(ErrorCode.STREAM_REPLICAS_NOT_SUPPORTED)
     return replace(request, config=config)

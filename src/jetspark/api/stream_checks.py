@@ -286,16 +286,20 @@ def _with_subjects(config: StreamConfig) -> StreamConfig:
         if not is_valid_subject(subject.encode()):
             raise _invalid("invalid subject")
         if subject == ">":
-            if not config.no_ack:
-                raise _invalid("capturing all subjects requires no-ack to be true")
-            if config.num_replicas != 1:
-                raise _invalid("capturing all subjects requires replicas of 1")
+            _check_capture_all(config)
         if not config.no_ack:
             _check_reserved(subject)
         for other in config.subjects[position + 1 :]:
             if collides(other.encode(), subject.encode()):
                 raise _invalid(f"subject {quote_go(subject)} overlaps with {quote_go(other)}")
     return config
+
+
+def _check_capture_all(config: StreamConfig) -> None:
+    if not config.no_ack:
+        raise _invalid("capturing all subjects requires no-ack to be true")
+    if config.num_replicas != 1:
+        raise _invalid("capturing all subjects requires replicas of 1")
 
 
 # The server's own subjects, and the part of each that streams may keep.
@@ -366,27 +370,30 @@ def _with_republish(config: StreamConfig, *, pedantic: bool) -> StreamConfig:
 def _check_changes(old: StreamConfig, new: StreamConfig) -> None:
     if new.num_replicas > 1:
         raise make(ErrorCode.STREAM_REPLICAS_NOT_SUPPORTED)
-    prefix = "stream configuration update can not"
-    if new.storage != old.storage:
-        raise _invalid(f"{prefix} change storage type")
-    if new.retention != old.retention and Retention.WORKQUEUE in (old.retention, new.retention):
-        raise _invalid(f"{prefix} change retention policy to/from workqueue")
-    if old.sealed and not new.sealed:
-        raise _invalid(f"{prefix} unseal a sealed stream")
-    if old.deny_delete and not new.deny_delete:
-        raise _invalid(f"{prefix} cancel deny message deletes")
-    if old.deny_purge and not new.deny_purge:
-        raise _invalid(f"{prefix} cancel deny purge")
+    work_queue_involved = Retention.WORKQUEUE in (old.retention, new.retention)
+    update = "stream configuration update can not"
+    for forbidden, reason in (
+        (new.storage != old.storage, f"{update} change storage type"),
+        (
+            new.retention != old.retention and work_queue_involved,
+            f"{update} change retention policy to/from workqueue",
+        ),
+        (old.sealed and not new.sealed, f"{update} unseal a sealed stream"),
+        (old.deny_delete and not new.deny_delete, f"{update} cancel deny message deletes"),
+        (old.deny_purge and not new.deny_purge, f"{update} cancel deny purge"),
+    ):
+        if forbidden:
+            raise _invalid(reason)
     if new.mirror is not None and new.mirror != old.mirror:
         raise make(ErrorCode.STREAM_MIRROR_NOT_UPDATABLE)
-    if old.allow_msg_ttl and not new.allow_msg_ttl:
-        raise _invalid("message TTL status can not be disabled")
-    if new.allow_msg_counter != old.allow_msg_counter:
-        raise _invalid(f"{prefix} change message counter setting")
-    if old.allow_msg_schedules and not new.allow_msg_schedules:
-        raise _invalid("message schedules can not be disabled")
-    if new.persist_mode != old.persist_mode:
-        raise _invalid(f"{prefix} change persist mode")
+    for forbidden, reason in (
+        (old.allow_msg_ttl and not new.allow_msg_ttl, "message TTL status can not be disabled"),
+        (new.allow_msg_counter != old.allow_msg_counter, f"{update} change message counter setting"),
+        (old.allow_msg_schedules and not new.allow_msg_schedules, "message schedules can not be disabled"),
+        (new.persist_mode != old.persist_mode, f"{update} change persist mode"),
+    ):
+        if forbidden:
+            raise _invalid(reason)
 
 
 def _check_resources(config: StreamConfig, context: StreamContext, added_bytes: int, already_reserved: int = 0) -> None:

@@ -102,10 +102,12 @@ def _read_function(name: str, token: str, arguments: list[str]) -> _Part:
         if len(arguments) != 1:
             raise _bad_destination(_NOT_ENOUGH, token)
         return _Part(name, token, (), _integer_argument(arguments[0], token, _INT32_MAX))
-    if len(arguments) < 2:
-        raise _bad_destination(_NOT_ENOUGH, token)
-    if len(arguments) > 2:
-        raise _bad_destination(_TOO_MANY, token)
+    return _read_function_of_two(name, token, arguments)
+
+
+def _read_function_of_two(name: str, token: str, arguments: list[str]) -> _Part:
+    if len(arguments) != 2:
+        raise _bad_destination(_NOT_ENOUGH if len(arguments) < 2 else _TOO_MANY, token)
     source = _integer_argument(arguments[0], token)
     if name == "split":
         if " " in arguments[1] or "." in arguments[1]:

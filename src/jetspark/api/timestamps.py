@@ -43,7 +43,8 @@ def format_time(unix_ns: int, offset_seconds: int = 0) -> str:
     ordinal = day + _EPOCH_DAY
     year_0 = ordinal < 1  # `date` begins with year 1; the calendar repeats every 400 years
     calendar = date.fromordinal(ordinal + _DAYS_OF_400_YEARS if year_0 else ordinal)
-    text = f"{calendar.year - 400 * year_0:04d}-{calendar.month:02d}-{calendar.day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+    year = calendar.year - 400 * year_0
+    text = f"{year:04d}-{calendar.month:02d}-{calendar.day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
     if fraction:
         text += f".{fraction:09d}".rstrip("0")
     if offset_seconds == 0:
