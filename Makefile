@@ -7,6 +7,7 @@ RUN := env -u PYTHONPATH $(VENV)/bin/python
 EXTRAS := server,arrow
 # Processes a test run is spread over.
 JOBS ?= 2
+FAST := "not slow and not oracle and not peers"
 # Passed on to the demo, bench and sim programs.
 ARGS ?=
 
@@ -46,10 +47,12 @@ $(VENV)/.installed: $(VENV)/.dependencies setup.py README.md $(SOURCES)
 install: $(VENV)/.installed
 	@$(VENV)/bin/jetspark --version
 
-# The plain run comes first, so that the output ends with the summary of the full one.
+# Both runs always happen. The plain one comes first, so that the output ends with the summary of the full one.
 test: install
-	JETSPARK_PURE=1 $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not oracle and not peers"
-	$(RUN) -m pytest -q -n $(JOBS) --dist loadfile
+	@status=0; \
+	echo "plain:"; JETSPARK_PURE=1 $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m $(FAST) || status=1; \
+	$(VENV)/bin/jetspark --version; $(RUN) -m pytest -q -n $(JOBS) --dist loadfile || status=1; \
+	exit $$status
 
 check: lint fast-tests
 
@@ -61,7 +64,7 @@ lint: $(VENV)/.dependencies
 
 # The source tree itself, uncompiled: no build between an edit and its test.
 fast-tests: $(VENV)/.dependencies
-	PYTHONPATH=src $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not oracle and not peers"
+	PYTHONPATH=src $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m $(FAST)
 
 demo: install
 	$(RUN) examples/demo_server.py $(ARGS)
