@@ -5,6 +5,7 @@ from __future__ import annotations
 STREAM_BODIES = [
     '{"name":"S","x":1}',
     '{"name":1}',
+    '{"NAME":1}',
     '{"name":"S","max_msgs":"x"}',
     '{"name":"S","max_msgs":1.5}',
     '{"name":"S","max_msgs":1e3}',

@@ -127,7 +127,8 @@ def _parse_count(text: bytes) -> int:
 
 
 def _decode_exactly(text: bytes) -> _Body:
-    return _Body(**decode_one(_FIELDS, text, "JSApiConsumerGetNextRequest"))
+    # Here nats-server decodes through a pointer, and so does not name the type of the fields it complains about.
+    return _Body(**decode_one(_FIELDS, text, ""))
 
 
 def _without_prefix(error: ApiError) -> str:

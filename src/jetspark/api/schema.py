@@ -336,7 +336,7 @@ def decode_into(values: dict[str, Any], spec: tuple[WireField, ...], document: A
             if item.kind.zero() is None:
                 values[item.name] = None
         else:
-            values[item.name] = item.kind.decode(value, Place(f"{path}.{item.name}"), strict)
+            values[item.name] = item.kind.decode(value, Place(f"{path}.{key}"), strict)
 
 
 def decode_documents(spec: tuple[WireField, ...], body: bytes, go_name: str, strict: bool) -> dict[str, Any]:
