@@ -11,7 +11,7 @@ from mypy_extensions import i64
 
 from jetspark.api import advisories
 from jetspark.api.responses import encode_json
-from jetspark.store.consumer_log import PendingEntry
+from jetspark.store.consumer_state import PendingEntry
 
 if TYPE_CHECKING:
     from jetspark.broker.account import Account

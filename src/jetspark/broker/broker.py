@@ -71,8 +71,6 @@ class Broker(TimerOwner):
         self._lazy_timer = Timer(self, TIMER_LAZY_COMMIT)
         # Streams in memory whose consumers wait for the end of the turn.
         self._settling: list[Stream] = []
-        # Consumers that used up their share of this turn and go on in the next.
-        self._continuing: list[Consumer] = []
         self.shutting_down: bool = False
         self.api_total: int = 0
         self.api_errors: int = 0
@@ -193,29 +191,17 @@ class Broker(TimerOwner):
     def settle_soon(self, stream: Stream) -> None:
         self._settling.append(stream)
 
-    def continue_soon(self, consumer: Consumer) -> None:
-        self._continuing.append(consumer)
-
     def add_disk_op(self, op: DiskOp) -> None:
         self._disk_ops.append(op)
         self._urgent = True
 
-    def has_more_work(self) -> bool:
-        """Should the edge come back right after this turn's input and output?"""
-        return bool(self._continuing)
-
     def settle(self) -> None:
-        """End of a turn: memory streams become visible, interrupted deliveries go on."""
+        """End of a turn: memory streams become visible."""
         while self._settling:
             settling = self._settling
             self._settling = []
             for stream in settling:
                 stream.settle_memory()
-        if self._continuing:
-            continuing = self._continuing
-            self._continuing = []
-            for consumer in continuing:
-                consumer.continue_delivery()
 
     def commit_ready(self) -> PendingCommit | None:
         """What must be written now; None when nothing must, or a commit is still under way."""

@@ -18,6 +18,7 @@ from jetspark.broker.dedupe import DedupeWindow
 from jetspark.broker.retention import RetentionKeeper
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.subjects import SubjectFilter
+from jetspark.store.disk import Commit
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.view import RecordView
 
@@ -50,6 +51,8 @@ class Stream:
         self.unfiltered: list[Consumer] = []
         self.filtered: list[Consumer] = []
         self._filtered_for: dict[bytes, list[Consumer]] = {}
+        # Consumers whose start lies ahead of the stream: what is stored before it is not for them.
+        self._ahead: list[Consumer] = []
         # Messages ever offered to unfiltered consumers; each remembers where it stood when it joined.
         self.offered: i64 = 0
         self.dedupe = DedupeWindow(0)
@@ -60,6 +63,8 @@ class Stream:
         self.failed_until_ns: i64 = 0
         self.failure: str = ""
         self.view = RecordView()
+        # Where a stream in memory collects what it would write, which is nothing.
+        self._nothing = Commit()
         # Digest of the configuration, for the hot way.
         self.plain: bool = False
         self.acknowledges: bool = True
@@ -117,6 +122,8 @@ class Stream:
             now_ns = store.last_ts_ns
         seq = store.append(subject, header_size, body, now_ns)
         self.offer(subject)
+        if self._ahead:
+            self._pass_over(subject, seq)
         if self.retention.limited:
             self.retention.after_append(subject, seq)
         return seq
@@ -129,6 +136,13 @@ class Stream:
                 consumer.offered += 1
         if not self.is_dirty:
             self.mark_dirty()
+
+    def _pass_over(self, subject: bytes, seq: i64) -> None:
+        """This message comes before some consumers begin: it was never pending for them."""
+        for consumer in self._ahead:
+            if seq < consumer.next_seq and consumer.filter.accepts(subject):
+                consumer.taken += 1
+        self._ahead = [consumer for consumer in self._ahead if consumer.next_seq > seq + 1]
 
     def mark_dirty(self) -> None:
         """Something waits to be written (file) or to be seen (memory)."""
@@ -195,7 +209,7 @@ class Stream:
     def settle_memory(self) -> None:
         self.is_settling = False
         if not self.deleted:
-            self.committed(self.store.last_seq)
+            self.committed(self.store.collect(self._nothing, False))
 
     def wake_consumers(self) -> None:
         for consumer in self.unfiltered:
@@ -213,6 +227,13 @@ class Stream:
         self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
         for consumer in self.consumers.values():
             consumer.recount()
+
+    def accounted_size(self, subject_size: i64, header_size: i64, payload_size: i64) -> i64:
+        """What a message would count for in the stream's bytes, as nats-server counts."""
+        if self.in_memory:
+            return 16 + subject_size + header_size + payload_size
+        size = 30 + subject_size + header_size + payload_size
+        return size + 4 if header_size > 0 else size
 
     # -- out ---------------------------------------------------------------------------------------------------
 
@@ -286,6 +307,8 @@ class Stream:
         self.unfiltered = [c for c in self.consumers.values() if c.filter.match_all]
         self.filtered = [c for c in self.consumers.values() if not c.filter.match_all]
         self._filtered_for = {}
+        next_seq = self.store.last_seq + 1
+        self._ahead = [c for c in self.consumers.values() if c.next_seq > next_seq]
 
     def has_interest(self, subject: bytes) -> bool:
         """Would any consumer want a message on this subject?"""

@@ -69,7 +69,7 @@ def acknowledge(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveri
         elif stream_seq in consumer.state.redelivered:
             # Given up on, and acknowledged after all: no longer worth remembering.
             del consumer.state.redelivered[stream_seq]
-            consumer.log.acked(stream_seq, consumer_seq)
+            consumer.log.forgotten(stream_seq)
             consumer.mark_dirty()
             consumer.stream.retention.consumed(stream_seq)
     if was_stalled and not is_full(consumer):
@@ -139,6 +139,8 @@ def refuse(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i
         consumer.redelivery.unqueue(stream_seq)
         # Stays outstanding; its wait is set so that it ends when the delay does.
         entry.delivered_ts_ns = now_ns + delay_ns - consumer.redelivery.wait_ns(entry.deliveries)
+        consumer.log.progress(stream_seq, entry.delivered_ts_ns)
+        consumer.mark_dirty()
         consumer.broker.timers.arm_if_earlier(consumer.ack_timer, now_ns + delay_ns)
         return
     consumer.redelivery.push(stream_seq)
@@ -150,7 +152,7 @@ def in_progress(consumer: Consumer, stream_seq: i64) -> None:
     entry = consumer.state.pending.get(stream_seq)
     if entry is not None:
         entry.delivered_ts_ns = consumer.broker.now_ns
-        consumer.log.delivered(stream_seq, consumer.state.delivered_consumer_seq, entry.deliveries, entry.delivered_ts_ns)
+        consumer.log.progress(stream_seq, entry.delivered_ts_ns)
         consumer.mark_dirty()
 
 

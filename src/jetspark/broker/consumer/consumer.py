@@ -24,7 +24,8 @@ from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.subjects import SubjectFilter
-from jetspark.store.consumer_log import ConsumerLog, ConsumerState, PendingEntry
+from jetspark.store.consumer_log import ConsumerLog
+from jetspark.store.consumer_state import ConsumerState, PendingEntry
 from jetspark.store.view import RecordView
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ class Consumer(TimerOwner):
             del state.pending[seq]
             state.redelivered.pop(seq, None)
             self.redelivery.unqueue(seq)
-            self.log.dropped(seq)
+            self.log.forgotten(seq)
         if self.first_list:
             self.first_list = [s for s in self.first_list[self.first_list_at :] if store.is_live(s)]
             self.first_list_at = 0

@@ -10,7 +10,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from jetspark.store.consumer_log import ConsumerState, PendingEntry
+from jetspark.store.consumer_state import ConsumerState, PendingEntry
 
 # With this few outstanding, looking at all of them beats walking the sequences.
 FEW: Final = 16

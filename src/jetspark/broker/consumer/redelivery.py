@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
-from jetspark.store.consumer_log import PendingEntry
+from jetspark.store.consumer_state import PendingEntry
 
 if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
