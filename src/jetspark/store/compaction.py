@@ -1,0 +1,210 @@
+"""Giving space back: blocks without a live message go, blocks less than half alive are written anew.
+
+Works on removals that are durable only; records whose removal is not are kept, since it may have to be undone. A block
+is rewritten beside itself and renamed, with the tombstones that still bury something elsewhere.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from jetspark.store.block import SUBJECT_MASK, Block
+from jetspark.store.block_head import HEAD_SIZE, block_path, index_path
+from jetspark.store.disk import REMOVE, WRITE_CACHE, WRITE_COMPRESSED, WRITE_FILE, DiskOp
+from jetspark.store.record import encode_tombstone, record_hash, record_length
+from jetspark.store.sidecar import encode_sidecar
+from jetspark.store.store_writer import StoreWriter
+
+
+def sweep(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
+    """Look at the blocks that lost messages; returns what to do to the disk in the next commit."""
+    ops: list[DiskOp] = []
+    later: list[Block] = []
+    rewritten = False
+    for block in store.touched:
+        if not block.closed:
+            # Looked at again when it is full.
+            block.is_touched = False
+        elif block.pinned and not store.memory:
+            later.append(block)
+        elif block.live_count == 0 and block.removal_epoch <= durable_epoch and not buries_others(store, block):
+            ops.extend(drop(store, block))
+        elif is_wasteful(block) and not rewritten:
+            # One a commit: it takes some milliseconds.
+            rewritten = True
+            ops.extend(rewrite(store, block))
+            if block.live_count == 0:
+                later.append(block)
+            else:
+                block.is_touched = False
+        elif block.live_count == 0 or is_wasteful(block):
+            later.append(block)
+        else:
+            block.is_touched = False
+    store.touched = later
+    return ops
+
+
+def is_wasteful(block: Block) -> bool:
+    """Less than half of the block's bytes are of use."""
+    if block.live_count == 0:
+        # Only tombstones are left to keep; a block of nothing else is not rewritten again.
+        return block.record_bytes > 0
+    return block.live_bytes * 2 < block.size - HEAD_SIZE
+
+
+def buries_others(store: StoreWriter, block: Block) -> bool:
+    """Does the block hold a tombstone for a record that may still be on disk elsewhere?"""
+    return block.tombstone_max_seq >= store.first_seq
+
+
+def drop(store: StoreWriter, block: Block) -> list[DiskOp]:
+    """Forget the block, and remove its files."""
+    block.is_touched = False
+    store.cache.release(block)
+    store.blocks.remove(block)
+    if store.near is block:
+        store.near = store.open
+    if store.memory:
+        return []
+    store.has_pending = True
+    return [
+        DiskOp(REMOVE, block_path(store.folder, block.number)),
+        DiskOp(REMOVE, index_path(store.folder, block.number)),
+    ]
+
+
+def rewrite(store: StoreWriter, block: Block) -> list[DiskOp]:
+    """Rebuild the block from what has to stay."""
+    if not block.has_data or not block.has_index:
+        store.load(block)
+    data = block.bytes_from(0)
+    kept = Block(block.number, block.seed, block.base_seq)
+    parts: list[bytes] = []
+    if not store.memory:
+        parts.append(data[:HEAD_SIZE])
+        kept.size = HEAD_SIZE
+    keep_records(store, block, data, kept, parts)
+    if not store.memory:
+        keep_tombstones(store, block, kept, parts)
+    raw = b"".join(parts)
+    store.cache.release(block)
+    adopt(block, kept, raw)
+    if store.memory:
+        return []
+    return rewrite_ops(store, block, raw)
+
+
+def rewrite_ops(store: StoreWriter, block: Block, raw: bytes) -> list[DiskOp]:
+    """Replace the files of a full block that is loaded."""
+    # Its bytes stay in memory until the new file is durable: until then either file may be there.
+    block.pinned = True
+    if not block.is_rewriting:
+        block.is_rewriting = True
+        store.rewriting.append(block)
+    store.cache.admit(block)
+    path = block_path(store.folder, block.number)
+    if store.options.compress:
+        write = DiskOp(WRITE_COMPRESSED, path, raw, "", HEAD_SIZE)
+    else:
+        write = DiskOp(WRITE_FILE, path, raw)
+    return [write, DiskOp(WRITE_CACHE, index_path(store.folder, block.number), encode_sidecar(block, raw))]
+
+
+def keep_records(store: StoreWriter, block: Block, data: bytes, kept: Block, parts: list[bytes]) -> None:
+    """Copy live records, and dead ones whose removal could still be undone."""
+    undoable = set(store.undo_removed)
+    numbers: dict[int, int] = {}
+    hash_size: i64 = 0 if store.memory else 8
+    index: i64 = 0
+    while index < block.count:
+        offset = block.offset_of(index)
+        live = block.is_live(index)
+        seq: i64 = block.base_seq + index
+        if offset >= 0 and (live or seq in undoable):
+            length = record_length(data, offset) - 8 + hash_size
+            if kept.count == 0:
+                kept.base_seq = seq
+            while kept.base_seq + kept.count < seq:
+                kept.put_absent()
+            parts.append(data[offset : offset + length])
+            kept.put(kept.size, table_number(block, index, kept, numbers))
+            kept.size += length
+            kept.record_bytes += length
+            if not live:
+                kept.mark_dead(kept.count - 1)
+        index += 1
+
+
+def table_number(block: Block, index: i64, kept: Block, numbers: dict[int, int]) -> i64:
+    """The subject's number in the new table, which has only the subjects still needed."""
+    old: i64 = block.entries[index] & SUBJECT_MASK
+    number = numbers.get(old)
+    if number is None:
+        number = len(kept.subject_table)
+        numbers[old] = number
+        kept.subject_table.append(block.subject_table[old])
+    return number
+
+
+def keep_tombstones(store: StoreWriter, block: Block, kept: Block, parts: list[bytes]) -> None:
+    """Copy the tombstones whose record may still lie in a block on disk."""
+    numbers: dict[bytes, int] = {subject: number for number, subject in enumerate(kept.subject_table)}
+    at: i64 = 0
+    count: i64 = len(block.tombstone_seqs)
+    while at < count:
+        seq: i64 = block.tombstone_seqs[at]
+        if is_on_disk(store, seq, kept):
+            subject = block.subject_table[block.tombstone_ids[at]]
+            number = numbers.get(subject)
+            if number is None:
+                number = len(kept.subject_table)
+                numbers[subject] = number
+                kept.subject_table.append(subject)
+            size: i64 = block.tombstone_sizes[at]
+            note = encode_tombstone(store.writer, seq, size < 0, block.last_ts_ns, subject, -size if size < 0 else size)
+            parts.append(note)
+            parts.append(record_hash(note, block.seed))
+            kept.put_tombstone(seq, number, size)
+            kept.size += len(note) + 8
+        at += 1
+
+
+def is_on_disk(store: StoreWriter, seq: i64, kept: Block) -> bool:
+    """Is the dead record `seq` still among the bytes of some block (of `kept`, for the one being rewritten)?"""
+    if seq < store.first_seq:
+        return False
+    at = store.find_block_index(seq)
+    if at >= len(store.blocks):
+        return False
+    block = store.blocks[at]
+    if block.number == kept.number:
+        block = kept
+    index: i64 = seq - block.base_seq
+    if index < 0 or index >= block.count:
+        return False
+    if block.absent_count == 0:
+        return True
+    if not block.has_index:
+        store.load_index(block)
+    return block.offset_of(index) >= 0
+
+
+def adopt(block: Block, kept: Block, raw: bytes) -> None:
+    """Give the block its new content. Counts of live messages do not change by it."""
+    block.base_seq = kept.base_seq
+    block.count = kept.count
+    block.size = kept.size
+    block.record_bytes = kept.record_bytes
+    block.absent_count = kept.absent_count
+    block.dead_count = kept.dead_count
+    block.dead = kept.dead
+    block.entries = kept.entries
+    block.subject_table = kept.subject_table
+    block.tombstone_seqs = kept.tombstone_seqs
+    block.tombstone_ids = kept.tombstone_ids
+    block.tombstone_sizes = kept.tombstone_sizes
+    block.tombstone_max_seq = kept.tombstone_max_seq
+    block.has_index = True
+    block.set_data(raw, 0)
+    block.written_size = kept.size
