@@ -14,13 +14,14 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+TEXT_SIZE_MAX = 20_000  # Larger texts are payloads of one letter; their size and ends say enough.
 NEAR_S = 36 * 3600.0
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _UNIX_NS = re.compile(r"(?<!\d)1\d{18}(?!\d)")
 _NUID = re.compile(r"(?<![0-9A-Za-z])[0-9A-Za-z]{22}(?![0-9A-Za-z])")
 _KEY = re.compile(r"(?<![0-9A-Za-z])[NXUA][A-Z2-7]{55}(?![0-9A-Za-z])")
 _FLOW = re.compile(r"(\$JS\.FC\.[^.\s]+\.[^.\s]+\.)([0-9A-Za-z]{4,8})(?![0-9A-Za-z])")
-_IDENTITY = re.compile(r"(\S+ \d+ \S+ \S+ \S+ )([0-9A-Za-z]{8})(?=\r\n|$)")
+_IDENTITY = re.compile(r"(?<![^ ])([^\s.]{1,255} \d{1,20} \S{1,255} \S{1,255} \S{1,255} )([0-9A-Za-z]{8})(?=\r\n|$)")
 _REQUEST_INBOX = re.compile(r"(_INBOX\.c\d+\.m\.)\d+")
 
 # Fields whose value is an amount of time, or a count that depends on what else the process did.
@@ -51,6 +52,8 @@ class Masker:
             self._volatile[value] = self._numbered(value, kind)
 
     def text(self, text: str) -> str:
+        if len(text) > TEXT_SIZE_MAX:
+            return f"{len(text)} characters {text[:60]}…{text[-60:]}"
         for value, placeholder in self._volatile.items():
             text = text.replace(value, placeholder)
         text = _TIME.sub(_mask_time, text)
