@@ -10,19 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from jetspark.api.timestamps import parse_duration
 from jetspark.server.config_file import Node
 
-_DURATION_PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([a-zA-Zµμ]*)")
-_DURATION_UNITS_NS: Final = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
-    "ms": 1_000_000,
-    "s": 1_000_000_000,
-    "m": 60_000_000_000,
-    "h": 3_600_000_000_000,
-}
 _SIZE_LETTERS: Final = {"K": 10, "M": 20, "G": 30, "T": 40}
 _KINDS: Final = {bool: "a boolean", int: "an integer", float: "a float", str: "a string", list: "a list", dict: "a map"}
 
@@ -134,31 +124,9 @@ def duration_ns(node: Node, field: str) -> int:
     """A duration string, in nanoseconds."""
     text = string(node)
     try:
-        return parse_duration_ns(text)
+        return parse_duration(text)
     except ValueError as error:
         raise wrong(node, f"error parsing {field}: {error}") from None
-
-
-def parse_duration_ns(text: str) -> int:
-    """A duration as Go writes it: 1h30m, 2.5s, 100ms, -1s."""
-    body = text[1:] if text[:1] in ("-", "+") else text
-    if body == "0":
-        return 0
-    total, offset = 0.0, 0
-    while offset < len(body):
-        match = _DURATION_PART.match(body, offset)
-        if match is None:
-            raise ValueError(f'time: invalid duration "{text}"')
-        number, unit = match.groups()
-        if not unit:
-            raise ValueError(f'time: missing unit in duration "{text}"')
-        if unit not in _DURATION_UNITS_NS:
-            raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
-        total += float(number) * _DURATION_UNITS_NS[unit]
-        offset = match.end()
-    if not body:
-        raise ValueError(f'time: invalid duration "{text}"')
-    return round(-total if text[0] == "-" else total)
 
 
 def strings(node: Node, field: str) -> list[str]:

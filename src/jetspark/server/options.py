@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from jetspark.api.timestamps import format_duration
+
 SECOND_NS: Final = 1_000_000_000
 MINUTE_NS: Final = 60 * SECOND_NS
 
@@ -70,8 +72,6 @@ class AccountOptions:
     name: str
     jetstream: AccountJetStreamOptions | None = None
     max_connections: int = -1
-    max_subscriptions: int = -1
-    max_payload_bytes: int = -1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,21 +98,12 @@ class WebsocketOptions:
 
     host: str = "0.0.0.0"
     port: int = 0
-    advertise: str = ""
     no_tls: bool = False
     tls: TlsOptions | None = None
     same_origin: bool = False
     allowed_origins: list[str] = field(default_factory=list)
     compression: bool = False
     handshake_timeout_ns: int = 2 * SECOND_NS
-    username: str = ""
-    password: str = ""
-    token: str = ""
-    auth_timeout_s: float = 0.0
-    no_auth_user: str = ""
-    user_cookie: str = ""
-    pass_cookie: str = ""
-    token_cookie: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     ping_interval_ns: int = 0
 
@@ -182,7 +173,7 @@ class Options:
     max_payload_bytes: int = 1024 * 1024
     max_control_line_bytes: int = 4096
     max_pending_bytes: int = 64 * 1024 * 1024
-    max_connections: int = 65536  # -1: no limit.
+    max_connections: int = 65536
     max_subscriptions: int = 0
     max_subscription_tokens: int = 0
     max_closed_clients: int = 10_000
@@ -251,33 +242,5 @@ def _validate_no_auth_user(options: Options, name: str) -> None:
 
 
 def _validate_websocket(options: Options) -> None:
-    websocket = options.websocket
-    if websocket.tls is None and not websocket.no_tls:
+    if options.websocket.tls is None and not options.websocket.no_tls:
         raise OptionsError("websocket requires TLS configuration")
-    if websocket.no_auth_user:
-        _validate_no_auth_user(options, websocket.no_auth_user)
-
-
-def format_duration(duration_ns: int) -> str:
-    """A duration as Go prints it: 2m0s, 1.5s, 413µs."""
-    if duration_ns == 0:
-        return "0s"
-    sign = "-" if duration_ns < 0 else ""
-    value = abs(duration_ns)
-    if value < SECOND_NS:
-        for unit, size in (("ms", 1_000_000), ("µs", 1000), ("ns", 1)):
-            if value >= size:
-                return sign + _trim(value, size) + unit
-    hours, rest = divmod(value, 3600 * SECOND_NS)
-    minutes, rest = divmod(rest, MINUTE_NS)
-    text = _trim(rest, SECOND_NS) + "s"
-    if hours or minutes:
-        text = f"{minutes}m{text}"
-    return sign + (f"{hours}h{text}" if hours else text)
-
-
-def _trim(value: int, unit: int) -> str:
-    whole, part = divmod(value, unit)
-    if part == 0:
-        return str(whole)
-    return f"{whole}.{str(part).rjust(len(str(unit)) - 1, '0').rstrip('0')}"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from jetspark.api.timestamps import parse_duration
 from jetspark.server.config_file import Node
 from jetspark.server.config_values import (
     ConfigError,
@@ -19,7 +20,6 @@ from jetspark.server.config_values import (
     integer,
     items,
     kind,
-    parse_duration_ns,
     seconds,
     string,
     strings,
@@ -180,12 +180,8 @@ class AuthReader:
             name = key.lower()
             if name in ("max_connections", "max_conn"):
                 account.max_connections = integer(value)
-            elif name in ("max_subscriptions", "max_subs"):
-                account.max_subscriptions = integer(value)
-            elif name in ("max_payload", "max_pay"):
-                account.max_payload_bytes = integer(value)
-            elif name in ("max_leafnodes", "max_leafs"):
-                raise unsupported(value, f"limits.{key}")
+            elif name in ("max_subscriptions", "max_subs", "max_payload", "max_pay", "max_leafnodes", "max_leafs"):
+                raise unsupported(value, f"accounts.{account.name}.limits.{key}")
             elif not value.is_used_variable:
                 self._problems.errors.append(f'{value.place}: Unknown field "{key}" parsing account limits')
 
@@ -315,7 +311,7 @@ class AuthReader:
                 if not isinstance(value.value, str):
                     raise wrong(value, "error parsing expires, not a duration string")
                 try:
-                    result.responses_expire_ns = parse_duration_ns(value.value) or 2 * MINUTE_NS
+                    result.responses_expire_ns = parse_duration(value.value) or 2 * MINUTE_NS
                 except ValueError as error:
                     raise wrong(value, f"error parsing expires: {error}") from None
             elif not value.is_used_variable:

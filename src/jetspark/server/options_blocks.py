@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from jetspark.api.timestamps import parse_duration
 from jetspark.server.config_file import Node
 from jetspark.server.config_values import (
     Problems,
@@ -20,7 +21,6 @@ from jetspark.server.config_values import (
     integer,
     items,
     kind,
-    parse_duration_ns,
     seconds,
     size_bytes,
     string,
@@ -34,6 +34,15 @@ Handler = Callable[[Node], None]
 
 _PINNED_CERT: Final = re.compile("[0-9a-f]{64}")
 _HANDSHAKE_FALLBACK_S: Final = 0.05
+_WEBSOCKET_REFUSED: Final = (
+    "advertise",
+    "authorization",
+    "no_auth_user",
+    "jwt_cookie",
+    "user_cookie",
+    "pass_cookie",
+    "token_cookie",
+)
 _TLS_REFUSED: Final = (
     "insecure",
     "allow_insecure_cipher_suites",
@@ -232,7 +241,7 @@ def _handshake_first(node: Node, tls: TlsOptions) -> None:
         tls.handshake_fallback_s = _HANDSHAKE_FALLBACK_S
         return
     try:
-        tls.handshake_fallback_s = parse_duration_ns(word) / 1e9
+        tls.handshake_fallback_s = parse_duration(word) / 1e9
     except ValueError:
         raise wrong(node, f'field "handshake_first"\'s value "{word}" is invalid') from None
 
@@ -249,18 +258,6 @@ def read_websocket(node: Node, websocket: WebsocketOptions, problems: Problems) 
     def handshake_timeout(value: Node) -> None:
         websocket.handshake_timeout_ns = round(seconds(value, "handshake timeout") * 1e9)
 
-    def authorization(value: Node) -> None:
-        problems.read_map(
-            value,
-            {
-                "user": into(websocket, "username", string),
-                "password": into(websocket, "password", string),
-                "token": into(websocket, "token", string),
-                "timeout": into(websocket, "auth_timeout_s", lambda item: seconds(item, "timeout")),
-            },
-            {"username": "user", "pass": "password"},
-        )
-
     def headers(value: Node) -> None:
         websocket.headers = {key: string(item) for key, item in entries(value).items()}
 
@@ -270,19 +267,13 @@ def read_websocket(node: Node, websocket: WebsocketOptions, problems: Problems) 
             "listen": listen,
             "host": into(websocket, "host", string),
             "port": into(websocket, "port", integer),
-            "advertise": into(websocket, "advertise", string),
             "no_tls": into(websocket, "no_tls", boolean),
             "tls": into(websocket, "tls", lambda value: read_tls(value, problems)),
             "same_origin": into(websocket, "same_origin", boolean),
             "allowed_origins": into(websocket, "allowed_origins", lambda value: strings(value, "allowed origins")),
             "handshake_timeout": handshake_timeout,
             "compression": into(websocket, "compression", boolean),
-            "authorization": authorization,
-            "jwt_cookie": refuse("websocket.jwt_cookie"),
-            "user_cookie": into(websocket, "user_cookie", string),
-            "pass_cookie": into(websocket, "pass_cookie", string),
-            "token_cookie": into(websocket, "token_cookie", string),
-            "no_auth_user": into(websocket, "no_auth_user", string),
+            **{name: refuse(f"websocket.{name}") for name in _WEBSOCKET_REFUSED},
             "headers": headers,
             "ping_interval": into(
                 websocket, "ping_interval_ns", lambda value: problems.duration_ns(value, "ping_interval")

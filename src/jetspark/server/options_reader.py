@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from jetspark.api.timestamps import format_duration
 from jetspark.server.config_file import ConfigSyntaxError, Node, digest, parse_file
 from jetspark.server.config_values import (
     ConfigError,
@@ -24,7 +25,7 @@ from jetspark.server.config_values import (
     strings,
     wrong,
 )
-from jetspark.server.options import SECOND_NS, Options, OptionsError, format_duration
+from jetspark.server.options import SECOND_NS, Options, OptionsError
 from jetspark.server.options_auth import AuthReader
 from jetspark.server.options_blocks import (
     Handler,
@@ -228,7 +229,8 @@ class OptionsReader:
             "max_payload": or_default("max_payload_bytes", lambda node: integer_31(node, "max_payload")),
             "max_control_line": or_default("max_control_line_bytes", lambda node: integer_31(node, "max_control_line")),
             "max_pending": or_default("max_pending_bytes", integer),
-            "max_connections": lambda node: setattr(options, "max_connections", integer(node) or -1),
+            # Here alone zero is meant: nobody may connect.
+            "max_connections": into(options, "max_connections", integer),
             "max_subscriptions": into(options, "max_subscriptions", integer),
             "max_sub_tokens": sub_tokens,
             "max_closed_clients": or_default("max_closed_clients", integer),

@@ -1,0 +1,104 @@
+"""The commit thread: writes and syncs what the broker decided, away from the loop.
+
+Decided here: operations run in order on one thread, one failure fails the whole commit, and, when the operator
+relaxed syncing, which files still need one. Not known here: what the bytes mean.
+
+Only one commit is under way at a time; the broker gathers the next one meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from jetspark.store import disk
+from jetspark.store.disk import Commit, Disk, DiskOp
+
+# After these the file's old content no longer needs a sync, and asking for one would bring a removed file back.
+_SETTLES: Final = frozenset({disk.REMOVE, disk.WRITE_FILE, disk.WRITE_CACHE, disk.WRITE_COMPRESSED, disk.TRUNCATE})
+
+
+class Committer:
+    """Runs commits on its own thread and reports back to the loop."""
+
+    def __init__(
+        self,
+        performer: Disk,
+        loop: asyncio.AbstractEventLoop,
+        on_done: Callable[[Commit, str], None],
+        on_sync_failed: Callable[[str], None],
+    ) -> None:
+        self._disk = performer
+        self._loop = loop
+        self._on_done = on_done
+        self._on_sync_failed = on_sync_failed
+        self._jobs: queue.SimpleQueue[Commit | Callable[[], None] | None] = queue.SimpleQueue()
+        # Files with bytes that were written and not yet synced.
+        self._unsynced: set[str] = set()
+        self._thread = threading.Thread(target=self._run, name="jetspark-commit", daemon=True)
+        self._thread.start()
+
+    def start(self, commit: Commit) -> None:
+        self._jobs.put(commit)
+
+    def sync_soon(self) -> None:
+        """Sync every file written since it was last synced; for a relaxed sync interval."""
+        self._jobs.put(self._sync_all)
+
+    def close(self) -> None:
+        """Finish what was given, sync what is open, and end the thread."""
+        self._jobs.put(self._sync_all)
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            if not isinstance(job, Commit):
+                job()
+                continue
+            self._report(self._on_done, job, self._perform(job))
+
+    def _report(self, target: Callable[..., None], *arguments: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(target, *arguments)
+        except RuntimeError:
+            # The loop is gone: the process is ending and nobody waits for the answer any more.
+            return
+
+    def _perform(self, commit: Commit) -> str:
+        """Run the operations; the reason of the failure, or nothing."""
+        try:
+            for op in commit.ops:
+                self._disk.perform(op)
+                self._note(op)
+        except OSError as error:
+            return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        return ""
+
+    def _note(self, op: DiskOp) -> None:
+        if op.kind == disk.APPEND:
+            self._unsynced.add(op.path)
+        elif not self._unsynced:
+            return
+        elif op.kind == disk.SYNC or op.kind in _SETTLES:
+            self._unsynced.discard(op.path)
+        elif op.kind == disk.REMOVE_TREE:
+            self._unsynced = {path for path in self._unsynced if not path.startswith(op.path + "/")}
+        elif op.kind == disk.RENAME and op.path in self._unsynced:
+            self._unsynced.discard(op.path)
+            self._unsynced.add(op.target)
+
+    def _sync_all(self) -> None:
+        paths, self._unsynced = self._unsynced, set()
+        for path in sorted(paths):
+            try:
+                self._disk.perform(DiskOp(disk.SYNC, path))
+            except OSError as error:
+                self._unsynced.add(path)
+                self._report(self._on_sync_failed, f"{error.strerror or error}: {path}")

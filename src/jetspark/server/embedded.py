@@ -1,0 +1,160 @@
+"""The server inside another program: in a thread of its own, or in the caller's event loop.
+
+Decided here: what a program that just wants a server gets (loopback, a free port, JetStream on, a store that goes
+away with it). Not known here: anything about serving itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from jetspark.clock import SystemClock
+from jetspark.server.log import Logger, LoggingSink, logger_from
+from jetspark.server.loops import loop_factory
+from jetspark.server.options import Options
+from jetspark.server.options_reader import read_config_file
+from jetspark.server.server import Server
+
+
+def embedded_options(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    store_dir: str | Path | None = None,
+    jetstream: bool = True,
+    http_port: int | None = None,
+    config_file: str | Path | None = None,
+) -> Options:
+    """Options for an embedded server; a port of 0 is any free one. What a file says stands over the defaults."""
+    options = Options(host=host, port=port or -1)
+    options.jetstream.enabled = jetstream
+    if http_port is not None:
+        options.http_port = http_port or -1
+    if config_file is not None:
+        options, _ = read_config_file(str(config_file), options)
+    if store_dir is not None:
+        options.jetstream.store_dir = str(store_dir)
+    return options
+
+
+def _logger(options: Options) -> Logger:
+    """The host program's logging, unless the options name a log file."""
+    if options.log_file or options.syslog or options.remote_syslog:
+        return logger_from(options, SystemClock())
+    python_logger = logging.getLogger("jetspark.server")
+    return Logger(LoggingSink(python_logger), debug=options.debug, trace=options.trace)
+
+
+@contextlib.asynccontextmanager
+async def serve_async(
+    options: Options | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    store_dir: str | Path | None = None,
+    jetstream: bool = True,
+    http_port: int | None = None,
+    config_file: str | Path | None = None,
+) -> AsyncIterator[Server]:
+    """Run a server in the caller's event loop.
+
+    Without `store_dir` the streams live in a temporary directory that is removed at the end. `options` replaces all
+    other arguments.
+    """
+    if options is None:
+        options = embedded_options(
+            host=host,
+            port=port,
+            store_dir=store_dir,
+            jetstream=jetstream,
+            http_port=http_port,
+            config_file=config_file,
+        )
+    with contextlib.ExitStack() as stack:
+        if options.jetstream.enabled and not options.jetstream.store_dir:
+            directory = tempfile.TemporaryDirectory(prefix="jetspark-", ignore_cleanup_errors=True)
+            options.jetstream.store_dir = stack.enter_context(directory)
+        async with Server(options, logger=_logger(options)) as server:
+            yield server
+
+
+class RunningServer:
+    """A server that runs in a thread of this process."""
+
+    def __init__(self, server: Server) -> None:
+        self.host = server.host
+        self.port = server.port
+        self.http_port = server.http_port
+        self.url = server.client_url
+        self.server = server
+
+
+@contextlib.contextmanager
+def serve(
+    options: Options | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    store_dir: str | Path | None = None,
+    jetstream: bool = True,
+    http_port: int | None = None,
+    config_file: str | Path | None = None,
+) -> Iterator[RunningServer]:
+    """Run a server in a background thread for as long as the block lasts.
+
+    with jetspark.serve() as server:
+        print(server.url)
+
+    Takes the same arguments as `serve_async`.
+    """
+    started: list[RunningServer] = []
+    failures: list[BaseException] = []
+    is_ready = threading.Event()
+    stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def live() -> None:
+        leave = asyncio.Event()
+        stop.append((asyncio.get_running_loop(), leave))
+        async with serve_async(
+            options,
+            host=host,
+            port=port,
+            store_dir=store_dir,
+            jetstream=jetstream,
+            http_port=http_port,
+            config_file=config_file,
+        ) as server:
+            started.append(RunningServer(server))
+            is_ready.set()
+            await leave.wait()
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(live())
+        except BaseException as error:  # noqa: BLE001 (carried to the caller's thread)
+            failures.append(error)
+        finally:
+            is_ready.set()
+
+    thread = threading.Thread(target=run, name="jetspark-server", daemon=True)
+    thread.start()
+    is_ready.wait()
+    if not started:
+        thread.join()
+        raise failures[0]
+    try:
+        yield started[0]
+    finally:
+        loop, leave = stop[0]
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(leave.set)
+        thread.join()
+    if failures:
+        raise failures[0]

@@ -1,0 +1,62 @@
+"""The open port: accepts clients and gives each a connection.
+
+Decided here: how a host and port become one listening socket, and that a port of -1 is any free one.
+Not known here: what is said on the connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from typing import Final
+
+# As many as the kernel allows to wait between two turns of the loop; thousands of clients may come back at once.
+_BACKLOG: Final = 4096
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A listening socket on the first address the host stands for; raises OSError."""
+    wanted_port = 0 if port < 0 else port
+    is_any = host in ("", "0.0.0.0", "::")
+    found = socket.getaddrinfo(
+        None if is_any and host != "0.0.0.0" else host, wanted_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, kind, protocol, _, address = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+class Listener:
+    """One listening socket in a loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, factory: Callable[[], asyncio.Protocol]) -> None:
+        self._loop = loop
+        self._factory = factory
+        self._server: asyncio.Server | None = None
+        self.host = ""
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        listening = open_socket(host, port)
+        self.host, self.port = host or "0.0.0.0", listening.getsockname()[1]
+        self._server = await self._loop.create_server(self._factory, sock=listening, backlog=_BACKLOG)
+
+    def stop(self) -> None:
+        """Accept nobody from now on; connections already made are not touched."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+
+def join_host_port(host: str, port: int) -> str:
+    """An address as it is written: brackets around IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,385 @@
+"""A whole server in one event loop: builds the parts, starts them, stops them in the right order.
+
+Decided here: the order of starting and stopping, what a reload may change, and how a lame duck lets its clients go.
+Not known here: the command line, signals and threads; `run` and `embedded` own those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final
+
+from jetspark.broker.broker import Broker
+from jetspark.broker.options import BrokerOptions
+from jetspark.clock import Clock, SystemClock
+from jetspark.server import banner
+from jetspark.server.account_limits import apply_limits
+from jetspark.server.auth import ServerGate
+from jetspark.server.committer import Committer
+from jetspark.server.connection import Connection
+from jetspark.server.edge import Edge
+from jetspark.server.identity import new_server_id
+from jetspark.server.listener import Listener, join_host_port
+from jetspark.server.log import Logger, logger_from
+from jetspark.server.monitor import Monitor
+from jetspark.server.options import Options, OptionsError, TlsOptions, validate
+from jetspark.server.secure import SecureLayer
+from jetspark.server.storage import StoreDirectory
+from jetspark.server.tls import ssl_context
+from jetspark.server.trace import TracedConnection
+from jetspark.server.websocket import WebsocketListener
+from jetspark.store.disk import FileDisk
+
+# How long the last bytes may take on their way to clients when the server stops.
+_CLOSE_TIMEOUT_S: Final = 2.0
+_LAME_DUCK_STEP_MAX_S: Final = 1.0
+
+
+class Server:
+    """One server. Start it once; a stopped server stays stopped."""
+
+    def __init__(self, options: Options, *, logger: Logger | None = None, clock: Clock | None = None) -> None:
+        validate(options)
+        self.options = options
+        self.clock: Clock = clock or SystemClock()
+        self.logger = logger or logger_from(options, self.clock)
+        self.server_id = new_server_id(os.urandom)
+        self.name = options.server_name or self.server_id
+        self.start_ns = self.clock.now_ns()
+        self.config_load_ns = self.start_ns
+        self.is_lame_duck = False
+        self.is_ready = False
+        self._store: StoreDirectory | None = None
+        self._monitor: Monitor | None = None
+        self._websocket: WebsocketListener | None = None
+        self._committer: Committer | None = None
+        self._is_stopping = False
+        self._stopped = asyncio.Event()
+        self._sync_timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- starting ----------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the store and the ports; when this returns, clients can connect. Raises OptionsError or OSError."""
+        loop = asyncio.get_running_loop()
+        self.loop = loop
+        banner.starting(self.logger, self.name, self.server_id, self.options)
+        self.gate = ServerGate(self.options, loop, os.urandom)
+        self._disk = FileDisk()
+        try:
+            broker_options = self._broker_options()
+            self.broker = Broker(broker_options, self._disk, os.urandom, self.clock.now_ns(), self.gate)
+            for name in self.options.accounts:
+                self.broker.account(name)
+            self._limit_accounts()
+            self.edge = Edge(self.broker, self.gate, loop, self.clock, self.logger)
+            self.edge.configure(self.options)
+            self._committer = Committer(self._disk, loop, self.edge.commit_done, self.edge.sync_failed)
+            self.edge.use(self._committer)
+            self._monitor = Monitor(self)
+            await self._monitor.start()
+            await self._start_jetstream()
+            await self._open_ports()
+        except BaseException:
+            await self._release()
+            raise
+        self._set_advertised_address()
+        self.edge.perform()
+        self.is_ready = True
+        self.logger.info(f"Listening for client connections on {join_host_port(self.host, self.port)}")
+        self.logger.info("Server is ready")
+
+    async def _open_ports(self) -> None:
+        options = self.options
+        if options.websocket.port:
+            self._websocket = WebsocketListener(self.edge, options.websocket, self._new_connection, self.logger)
+            await self._websocket.start()
+        self._listener = Listener(self.loop, self._new_protocol())
+        await self._listener.start(options.host, options.port)
+
+    def _new_protocol(self) -> Callable[[], asyncio.Protocol]:
+        """What answers on a new socket: a connection, or one behind a layer of TLS."""
+        tls = self.options.tls
+        if tls is None:
+            return self._new_connection
+        context = ssl_context(tls)
+        self.broker.options.info_extra = _tls_info(self.options, tls)
+
+        def secure() -> SecureLayer:
+            layer = SecureLayer(self.edge, self.gate, self._new_connection(), tls, context)
+            if self.options.allow_non_tls:
+                layer.allow_plain()
+            return layer
+
+        return secure
+
+    def _broker_options(self) -> BrokerOptions:
+        options, jetstream = self.options, self.options.jetstream
+        result = BrokerOptions()
+        result.server_name, result.server_id = self.name, self.server_id
+        result.max_payload = options.max_payload_bytes
+        result.max_control_line = options.max_control_line_bytes
+        result.max_pending = options.max_pending_bytes
+        result.max_subscriptions = options.max_subscriptions
+        result.jetstream = jetstream.enabled
+        result.domain = jetstream.domain
+        result.sync_always = jetstream.sync_always
+        result.strict = jetstream.strict
+        result.default_max_consumers = jetstream.default_max_consumers
+        result.max_ack_pending = jetstream.max_ack_pending or -1
+        result.max_request_batch = jetstream.max_request_batch
+        result.duplicate_window_max_ns = jetstream.duplicate_window_ns
+        result.batch_max_inflight_per_stream = jetstream.batch_inflight_per_stream_max
+        result.batch_max_inflight_total = jetstream.batch_inflight_total_max
+        result.batch_max_messages = jetstream.batch_msgs_max
+        result.batch_timeout_ns = jetstream.batch_timeout_ns
+        result.ack_subject_v2 = options.feature_flags.get("js_ack_fc_v2", False)
+        if jetstream.enabled:
+            self._store = StoreDirectory(jetstream)
+            self._store.lock()
+            result.store_dir = str(self._store.root)
+            result.max_memory = self._store.max_memory_bytes
+            result.max_storage = self._store.max_storage_bytes
+        return result
+
+    def _limit_accounts(self) -> None:
+        """JetStream is for the accounts that ask for it; without accounts it is for everybody."""
+        accounts = self.options.accounts
+        for name, account in self.broker.accounts.items():
+            if name == self.options.system_account:
+                account.jetstream.enabled = False
+            elif accounts:
+                configured = accounts.get(name)
+                limits = configured.jetstream if configured is not None else None
+                account.jetstream.enabled = self.options.jetstream.enabled and limits is not None
+                if limits is not None:
+                    apply_limits(account.jetstream, limits)
+
+    async def _start_jetstream(self) -> None:
+        if self._store is None:
+            return
+        begin_ns = self.clock.monotonic_ns()
+        banner.jetstream(self.logger, self._store, self.options)
+        # Nobody else uses the broker yet, so the recovery may keep another thread busy instead of the loop.
+        await self.loop.run_in_executor(None, self.broker.recover)
+        banner.jetstream_started(self.logger, self.clock.monotonic_ns() - begin_ns)
+        if not self.options.jetstream.sync_always:
+            self._sync_later()
+
+    def _sync_later(self) -> None:
+        interval_s = self.options.jetstream.sync_interval_ns / 1e9
+        self._sync_timer = self.loop.call_later(interval_s, self._sync_now)
+
+    def _sync_now(self) -> None:
+        assert self._committer is not None
+        self._committer.sync_soon()
+        self._sync_later()
+
+    def _new_connection(self) -> Connection:
+        if self.options.trace:
+            return TracedConnection(self.edge, self.options.traced_msg_len_max)
+        return Connection(self.edge)
+
+    def _set_advertised_address(self) -> None:
+        """What INFO tells clients: the address that was opened, or the one the operator says they should use."""
+        options = self.broker.options
+        options.host, options.port = self.host, self.port
+        if self.options.client_advertise:
+            host, _, port = self.options.client_advertise.rpartition(":")
+            options.host = (host or self.options.client_advertise).strip("[]")
+            options.port = int(port) if host and port.isdigit() else self.port
+
+    # -- what others ask ---------------------------------------------------------------------------------------
+
+    @property
+    def host(self) -> str:
+        return self._listener.host
+
+    @property
+    def port(self) -> int:
+        return self._listener.port
+
+    @property
+    def http_port(self) -> int:
+        """The port of monitoring, 0 when it is off."""
+        return self._monitor.port if self._monitor is not None else 0
+
+    @property
+    def https_port(self) -> int:
+        return self._monitor.secure_port if self._monitor is not None else 0
+
+    @property
+    def websocket_port(self) -> int:
+        return self._websocket.port if self._websocket is not None else 0
+
+    @property
+    def client_url(self) -> str:
+        return f"nats://{join_host_port(_reachable(self.host), self.port)}"
+
+    @property
+    def monitor_url(self) -> str:
+        assert self._monitor is not None
+        return f"http://{join_host_port(_reachable(self._monitor.host), self._monitor.port)}"
+
+    @property
+    def store_path(self) -> str:
+        """Where the streams are, empty without JetStream."""
+        return str(self._store.path) if self._store is not None else ""
+
+    async def wait_stopped(self) -> None:
+        await self._stopped.wait()
+
+    # -- changing ----------------------------------------------------------------------------------------------
+
+    def reload(self, options: Options) -> None:
+        """Take over what may change while running: log, users, limits. Raises OptionsError for anything else."""
+        validate(options)
+        self._refuse_fixed_changes(options)
+        if options.log_file != self.options.log_file or options.logtime != self.options.logtime:
+            self.logger.replace(logger_from(options, self.clock))
+        self.logger.is_debug, self.logger.is_trace = options.debug, options.trace
+        self.options = options
+        self.config_load_ns = self.edge.enter()
+        self.edge.configure(options)
+        self.gate.configure(options)
+        settings = self.broker.options
+        settings.max_payload = options.max_payload_bytes
+        settings.max_control_line = options.max_control_line_bytes
+        settings.max_subscriptions = options.max_subscriptions
+        for connection in list(self.edge.connections.values()):
+            session = connection.session
+            if session.accepted and not self.gate.recheck(session):
+                session.reject()
+        self.edge.schedule()
+        self.logger.info("Reloaded server configuration")
+
+    def _refuse_fixed_changes(self, options: Options) -> None:
+        old, new = self.options, options
+        for name in (
+            "host",
+            "port",
+            "server_name",
+            "http_port",
+            "http_host",
+            "jetstream",
+            "tls",
+            "websocket",
+            "accounts",
+        ):
+            if getattr(old, name) != getattr(new, name):
+                raise OptionsError(f"config reload not supported for {name}: restart the server to change it")
+
+    # -- stopping ----------------------------------------------------------------------------------------------
+
+    def enter_lame_duck(self) -> None:
+        """Accept nobody, tell the clients, let them go one by one, then stop."""
+        if self.is_lame_duck or self._is_stopping:
+            return
+        self.is_lame_duck = True
+        task = self.loop.create_task(self._lame_duck())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _lame_duck(self) -> None:
+        self.logger.info("Entering lame duck mode, stop accepting new clients")
+        await self._accept_nobody()
+        await self._finish_streams()
+        connections = list(self.edge.connections.values())
+        if connections:
+            for connection in connections:
+                if connection.session.protocol >= 1:
+                    connection.session.send_info({"ldm": True})
+            self.edge.perform()
+            grace_ns = self.options.lame_duck_grace_ns
+            await asyncio.sleep(grace_ns / 1e9)
+            self.logger.info("Closing existing clients")
+            spread_s = (self.options.lame_duck_duration_ns - grace_ns) / 1e9
+            await self._close_one_by_one(connections, spread_s)
+        await self.stop()
+
+    async def _accept_nobody(self) -> None:
+        self._listener.stop()
+        if self._websocket is not None:
+            await self._websocket.refuse_new()
+
+    async def _close_one_by_one(self, connections: list[Connection], spread_s: float) -> None:
+        step_s = min(spread_s / len(connections), _LAME_DUCK_STEP_MAX_S)
+        chance = random.Random()
+        for connection in connections:
+            self.edge.enter()
+            connection.session.close("Server Shutdown")
+            self.edge.perform()
+            if self.edge.connections:
+                await asyncio.sleep(step_s * chance.uniform(0.5, 1.0))
+
+    async def _finish_streams(self) -> None:
+        """Answer waiting pulls and put everything decided so far on the disk."""
+        if not self.broker.shutting_down:
+            self.edge.enter()
+            self.broker.shutdown()
+        self.edge.perform()
+        await self.edge.committed()
+
+    async def stop(self) -> None:
+        """Commit everything, tell the clients, close. Safe to call twice."""
+        if self._is_stopping:
+            await self._stopped.wait()
+            return
+        self._is_stopping = True
+        self.logger.info("Initiating Shutdown...")
+        await self._accept_nobody()
+        for connection in list(self.edge.connections.values()):
+            connection.transport.pause_reading()
+        if self._store is not None:
+            self.logger.info("Initiating JetStream Shutdown...")
+        await self._finish_streams()
+        if self._store is not None:
+            self.logger.info("JetStream Shutdown")
+        self.broker.close_all_sessions()
+        self.edge.perform()
+        await self.edge.closed(_CLOSE_TIMEOUT_S)
+        self.edge.close()
+        await self._release()
+        self.logger.info("Server Exiting..")
+        self._stopped.set()
+
+    async def _release(self) -> None:
+        """Let go of everything the machine lent us; also after a start that failed half way."""
+        if self._sync_timer is not None:
+            self._sync_timer.cancel()
+        if self._websocket is not None:
+            await self._websocket.stop()
+        if self._committer is not None:
+            await self.loop.run_in_executor(None, self._committer.close)
+        if self._monitor is not None:
+            await self._monitor.stop()
+        self.gate.close()
+        self._disk.close()
+        if self._store is not None:
+            self._store.unlock()
+
+    async def __aenter__(self) -> Server:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+
+def _tls_info(options: Options, tls: TlsOptions) -> dict[str, object]:
+    """What INFO says about TLS."""
+    if options.allow_non_tls:
+        return {"tls_available": True}
+    return {"tls_required": True, "tls_verify": True} if tls.verify else {"tls_required": True}
+
+
+def _reachable(host: str) -> str:
+    """An address a client on this machine can use for a server that listens on it."""
+    return "127.0.0.1" if host in ("0.0.0.0", "::", "") else host
