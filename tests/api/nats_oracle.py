@@ -42,6 +42,8 @@ class Oracle:
         self._socket = socket.create_connection(("127.0.0.1", self._wait_until_ready()), timeout=10)
         self._reader = self._socket.makefile("rb")
         self._request_count = 0
+        self.last_line = ""
+        self._events: list[tuple[str, bytes]] = []
         self._reader.readline()
         self._socket.sendall(_CONNECT + b"SUB _ORACLE.* 1\r\nPING\r\n")
         while self._reader.readline() != b"PONG\r\n":
@@ -72,24 +74,53 @@ class Oracle:
             line = f"PUB {subject} {inbox} {len(payload)}\r\n"
         self._socket.sendall(line.encode() + headers + payload + b"\r\n")
         while True:
-            to, answer_headers, answer = self._next_message()
-            if to != "" and answer is not None:
+            # A delivered message keeps its own subject, so the subscription tells answers from events.
+            sid, answer_headers, answer = self._next_message()
+            if sid == b"1":
                 return answer_headers, answer
+            if sid == b"2":
+                self._events.append((self.last_line.split()[1], answer))
 
-    def _next_message(self) -> tuple[str, bytes, bytes | None]:
+    def listen(self, pattern: str) -> None:
+        """Collect what is published under the pattern from now on."""
+        self._socket.sendall(f"SUB {pattern} 2\r\nPING\r\n".encode())
+        while self._reader.readline() != b"PONG\r\n":
+            pass
+
+    def stop_listening(self) -> None:
+        self._socket.sendall(b"UNSUB 2\r\n")
+        self._events.clear()
+
+    def next_event(self, subject: str) -> dict[str, Any]:
+        """The next event on that subject, waiting for it; others are dropped."""
+        while True:
+            while self._events:
+                to, content = self._events.pop(0)
+                if to == subject:
+                    document: dict[str, Any] = json.loads(content)
+                    return document
+            sid, _, content = self._next_message()
+            if sid == b"2":
+                self._events.append((self.last_line.split()[1], content))
+
+    def publish(self, subject: str, body: bytes = b"") -> None:
+        self._socket.sendall(f"PUB {subject} {len(body)}\r\n".encode() + body + b"\r\n")
+
+    def _next_message(self) -> tuple[bytes, bytes, bytes]:
+        """The next message's subscription, headers and payload; other lines give no subscription."""
         line = self._reader.readline()
         assert line, "nats-server closed the connection"
+        self.last_line = line.decode()
         words = line.split()
         if words[0] == b"MSG":
-            content = self._reader.read(int(words[-1]) + 2)[:-2]
-            return words[1].decode(), b"", content
+            return words[2], b"", self._reader.read(int(words[-1]) + 2)[:-2]
         if words[0] == b"HMSG":
             header_length, total = int(words[-2]), int(words[-1])
             content = self._reader.read(total + 2)[:-2]
-            return words[1].decode(), content[:header_length], content[header_length:]
+            return words[2], content[:header_length], content[header_length:]
         if words[0] == b"PING":
             self._socket.sendall(b"PONG\r\n")
-        return "", b"", None
+        return b"", b"", b""
 
     def api(self, verb: str, body: Body = b"") -> dict[str, Any]:
         """Ask the JetStream API and give back the parsed answer."""
