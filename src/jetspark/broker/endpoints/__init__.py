@@ -1,0 +1,1 @@
+"""Requests to `$JS.API.`: one module a noun, `dispatch` in front of them."""

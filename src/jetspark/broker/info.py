@@ -1,0 +1,149 @@
+"""What the API shows of streams, consumers and clients: their state, gathered into documents.
+
+Reads only. The shape of the documents is the `api` room's; when an answer may leave is the endpoint's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jetspark.api import responses
+from jetspark.api.asset_metadata import with_response_metadata
+from jetspark.api.stream_state import LostStreamData, StreamState
+from jetspark.api.timestamps import ZERO_TIME_NS, WireTime, format_time
+from jetspark.broker.options import VERSION
+from jetspark.protocol.subjects import SubjectFilter
+
+if TYPE_CHECKING:
+    from jetspark.broker.consumer.consumer import Consumer
+    from jetspark.broker.session import Session
+    from jetspark.broker.stream import Stream
+
+
+def stream_state(
+    stream: Stream, subjects: dict[str, int] | None = None, *, with_deleted: bool = False
+) -> StreamState:
+    """Counts and ends of a stream; details only when they were asked for."""
+    store = stream.store
+    is_empty = store.message_count == 0
+    # A stream that never held anything says 0, not 1, for the first sequence.
+    first_seq = 0 if is_empty and store.last_seq == 0 else store.first_seq
+    report = store.report
+    lost: LostStreamData | None = None
+    if report.lost or report.lost_bytes > 0:
+        lost = LostStreamData(msgs=tuple(report.lost), bytes=report.lost_bytes)
+    return StreamState(
+        messages=store.message_count,
+        bytes=store.byte_count,
+        first_seq=first_seq,
+        first_ts=wire_time(0 if is_empty else store.first_ts_ns),
+        last_seq=store.last_seq,
+        last_ts=wire_time(store.last_ts_ns),
+        num_subjects=len(store.subjects),
+        subjects=subjects if subjects is not None else {},
+        num_deleted=store.deleted_count(),
+        deleted=tuple(store.deleted_list(0)) if with_deleted else (),
+        lost=lost,
+        consumer_count=len(stream.consumers),
+    )
+
+
+def wire_time(unix_ns: int) -> WireTime:
+    """A time as documents show it: 0 is "never", which the wire writes as year 1."""
+    return WireTime(unix_ns if unix_ns != 0 else ZERO_TIME_NS)
+
+
+def subject_counts(stream: Stream, wanted: SubjectFilter, offset: int, limit: int) -> tuple[int, dict[str, int]]:
+    """How many subjects match, and the counts of one page of them in order of name."""
+    found: list[bytes] = []
+    if wanted.literal:
+        if wanted.literal in stream.store.subjects:
+            found.append(wanted.literal)
+    else:
+        found = [subject for subject in stream.store.subjects if wanted.accepts(subject)]
+    found.sort()
+    start = min(max(offset, 0), len(found))
+    counts: dict[str, int] = {}
+    for subject in found[start : start + limit]:
+        counts[subject.decode("utf-8", "replace")] = stream.store.subjects[subject].message_count
+    return len(found), counts
+
+
+def stream_fields(
+    stream: Stream, state: StreamState, *, leader: str = "", with_domain: bool = True
+) -> dict[str, Any]:
+    """What every answer about a stream carries."""
+    broker = stream.broker
+    features = stream.features
+    return responses.stream_info_fields(
+        config=with_response_metadata(stream.config, VERSION).encode(),
+        created_ns=stream.created_ns,
+        state=state,
+        now_ns=broker.now_ns,
+        domain=broker.options.domain if with_domain else "",
+        leader=leader,
+        mirror=features.mirror_info() if features is not None else None,
+        sources=features.source_infos() if features is not None else (),
+    )
+
+
+def consumer_fields(consumer: Consumer) -> dict[str, Any]:
+    """What every answer about a consumer carries."""
+    state = consumer.state
+    now_ns = consumer.broker.now_ns
+    paused_until_ns = consumer.lifecycle.paused_until_ns
+    return responses.consumer_info_fields(
+        stream=consumer.stream.name,
+        name=consumer.name,
+        created_ns=consumer.created_ns,
+        config=with_response_metadata(consumer.config, VERSION).encode(),
+        delivered=responses.sequence_info(
+            state.delivered_consumer_seq, state.delivered_stream_seq, state.last_delivered_ts_ns
+        ),
+        ack_floor=responses.sequence_info(state.floor_consumer_seq, state.floor_stream_seq, state.last_ack_ts_ns),
+        num_ack_pending=len(state.pending),
+        # With a single delivery nothing is ever delivered again, whatever is remembered about it.
+        num_redelivered=0 if consumer.deliveries_max == 1 else len(state.redelivered),
+        num_waiting=len(consumer.pulls.waiting),
+        num_pending=consumer.num_pending(),
+        now_ns=now_ns,
+        push_bound=consumer.is_push and consumer.push.is_bound,
+        pause_remaining_ns=paused_until_ns - now_ns if paused_until_ns > now_ns else 0,
+        priority_groups=priority_groups(consumer),
+    )
+
+
+def priority_groups(consumer: Consumer) -> list[dict[str, Any]]:
+    """Each group, and who is pinned in it."""
+    pinning = consumer.pinning
+    documents: list[dict[str, Any]] = []
+    for group in pinning.groups:
+        if pinning.pin_id and pinning.pin_group == group:
+            documents.append(responses.priority_group_state(group, pinning.pin_id, pinning.pinned_ns))
+        else:
+            documents.append(responses.priority_group_state(group))
+    return documents
+
+
+def client_document(session: Session) -> dict[str, Any]:
+    """Who asked, as advisories tell it."""
+    document: dict[str, Any] = {
+        "start": format_time(session.start_ns),
+        "host": session.host,
+        "id": session.session_id,
+        "acc": session.account.name,
+    }
+    if session.user_name:
+        document["user"] = session.user_name
+    if session.name:
+        document["name"] = session.name
+    if session.language:
+        document["lang"] = session.language
+    if session.version:
+        document["ver"] = session.version
+    if session.rtt_ns:
+        document["rtt"] = session.rtt_ns
+    document["server"] = session.broker.options.server_name
+    document["kind"] = "Client"
+    document["client_type"] = "websocket" if session.kind == "websocket" else "nats"
+    return document
