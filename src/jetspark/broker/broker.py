@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from jetspark.broker import recovery
 from jetspark.broker.account import GLOBAL, SYSTEM, Account
 from jetspark.broker.commit_failure import refusals
 from jetspark.broker.consumer.consumer import Consumer
@@ -23,6 +24,7 @@ from jetspark.broker.stream import Stream
 from jetspark.broker.timers import Timer, TimerOwner, TimerQueue
 from jetspark.protocol.nuid import Nuid
 from jetspark.protocol.outbox import Outbox
+from jetspark.store.block_cache import BlockCache
 from jetspark.store.disk import Commit, Disk, DiskOp
 
 # Acknowledgements nobody waits for, and positions of consumers, ride along with the next commit, at latest this late.
@@ -56,6 +58,8 @@ class Broker(TimerOwner):
         self.random_bytes = random_bytes
         self.nuid = Nuid(random_bytes)
         self.timers = TimerQueue()
+        # Blocks of all streams share one budget of memory.
+        self.block_cache = BlockCache()
         self.dirty_sessions: list[Session] = []
         self.sessions: dict[int, Session] = {}
         self.accounts: dict[str, Account] = {}
@@ -309,6 +313,9 @@ class Broker(TimerOwner):
 
     def recover(self) -> None:
         """Bring back every stream and consumer found on disk."""
+        if self.options.jetstream and self.options.store_dir:
+            for name in recovery.account_names(self):
+                self.account(name)
         for account in list(self.accounts.values()):
             account.jetstream.recover()
 

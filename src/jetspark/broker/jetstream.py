@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64, u8
 
+from jetspark.api import advisories
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.error_codes import ErrorCode, make
 from jetspark.api.stream_config import StreamConfig
 from jetspark.broker import advisories as announcements
-from jetspark.broker import endpoints, recovery
+from jetspark.broker import recovery
 from jetspark.broker.consumer import acks, position, pulls
 from jetspark.broker.consumer.consumer import ACK_NONE, Consumer
 from jetspark.broker.consumer.pull_queue import CONSUMER_DELETED
+from jetspark.broker.endpoints import dispatch as endpoints
 from jetspark.broker.feature_set import features_for
 from jetspark.broker.restores import Restores
 from jetspark.broker.stream import Stream
 from jetspark.protocol.subjects import collides
 from jetspark.store import meta
-from jetspark.store.consumer_log import ConsumerState, new_consumer_log
-from jetspark.store.stream_store import new_stream_store
+from jetspark.store.consumer_log import ConsumerLog
+from jetspark.store.consumer_state import ConsumerState
+from jetspark.store.recovery import new_stream_store
 
 if TYPE_CHECKING:
     from jetspark.broker.account import Account
@@ -125,6 +128,9 @@ class JetStream:
         # Some stream keeps advisories: they must be made even when no client listens.
         self.captures_dollar: bool = False
         self._ack = AckSubject()
+        # Requests answered, and those answered with an error.
+        self.api_total: int = 0
+        self.api_errors: int = 0
         # Account limits; -1 is none.
         self.max_memory: int = -1
         self.max_storage: int = -1
@@ -201,7 +207,7 @@ class JetStream:
         """A stream with a checked configuration that does not exist yet."""
         broker = self.broker
         path = self.stream_path(config.name)
-        store = new_stream_store(broker.disk, path, recovery.store_options(config), broker.add_disk_op)
+        store = new_stream_store(broker.disk, path, recovery.store_options(broker, config))
         stream = Stream(broker, self.account, config, store, broker.now_ns)
         if config.first_seq > 1:
             store.skip_to(config.first_seq - 1, 0)
@@ -233,7 +239,7 @@ class JetStream:
             interest.add_stream(subject.encode(), stream)
         self._note_dollar()
         stream.features = features_for(stream)
-        stream.store.reconfigure(recovery.store_options(config))
+        stream.store.reconfigure(recovery.store_options(self.broker, config))
         stream.retention.enforce_all()
         self.save_stream(stream)
         if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.UPDATED.{stream.name}"):
@@ -257,7 +263,7 @@ class JetStream:
 
     def announce_stream(self, stream: Stream, action: str) -> None:
         stamp = announcements.stamp(self.account)
-        event = announcements.advisories.stream_action(stamp, stream=stream.name, action=action)
+        event = advisories.stream_action(stamp, stream=stream.name, action=action)
         announcements.announce(self.account, event)
 
     def _note_dollar(self) -> None:
@@ -274,7 +280,7 @@ class JetStream:
         broker = self.broker
         in_memory = stream.in_memory or config.mem_storage
         state = ConsumerState()
-        log = new_consumer_log(self.consumer_path(stream.name, name), not in_memory)
+        log = ConsumerLog(self.consumer_path(stream.name, name), state, not in_memory)
         consumer = Consumer(stream, name, config, log, state, broker.now_ns)
         position.place(consumer)
         self.attach(consumer)
@@ -288,6 +294,18 @@ class JetStream:
         consumer.update_wants()
         consumer.deliver()
         return consumer
+
+    def update_consumer(self, consumer: Consumer, config: ConsumerConfig) -> None:
+        """Change a consumer to a checked configuration; it goes on where it stands."""
+        had_filters = consumer.config.filters
+        consumer.configure(config)
+        if config.filters != had_filters:
+            consumer.stream.sort_consumers()
+            consumer.recount()
+            consumer.stream.retention.interest_changed()
+        self.save_consumer(consumer)
+        consumer.look_at_acks()
+        consumer.deliver()
 
     def attach(self, consumer: Consumer) -> None:
         consumer.stream.attach(consumer)

@@ -17,6 +17,10 @@ class Restores:
     def __init__(self, jetstream: JetStream) -> None:
         self._jetstream = jetstream
 
+    def is_restoring(self, name: str) -> bool:
+        """Is a stream of this name on its way in?"""
+        return False
+
     def receive(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
         """A message under `$JS.SNAPSHOT.`; False when no snapshot of that name is under way."""
         return False

@@ -79,6 +79,8 @@ class Consumer(TimerOwner):
         self.next_seq: i64 = 1
         self.first_list: list[int] = []
         self.first_list_at: int = 0
+        # The last sequence that list was made for; 0 without one.
+        self.list_until_seq: i64 = 0
         # Messages matching and not yet delivered: offered minus taken, see num_pending().
         self.filter = SubjectFilter([])
         self.offered: i64 = 0
@@ -232,6 +234,25 @@ class Consumer(TimerOwner):
             self.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
         self.mark_dirty()
         self.recount()
+
+    def restart_at(self, seq: i64) -> None:
+        """Begin again at a sequence, as if nothing had been delivered."""
+        state = self.state
+        state.pending.clear()
+        state.redelivered.clear()
+        self.redelivery.clear()
+        self.first_list = []
+        self.first_list_at = 0
+        self.list_until_seq = 0
+        state.delivered_consumer_seq = 0
+        state.delivered_stream_seq = seq - 1
+        state.floor_consumer_seq = 0
+        state.floor_stream_seq = seq - 1
+        self.next_seq = seq
+        self.log.snapshot(state)
+        self.mark_dirty()
+        self.recount()
+        self.deliver()
 
     def commit_failed(self) -> None:
         """The log could not be written: write the whole state with the next commit."""

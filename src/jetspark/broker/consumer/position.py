@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import DeliverPolicy
+from jetspark.protocol.subjects import SubjectFilter
 
 if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
@@ -46,17 +47,22 @@ def starting_seq(consumer: Consumer) -> i64:
     if policy == DeliverPolicy.BY_START_TIME and config.opt_start_time is not None:
         return store.seq_at_time(config.opt_start_time.unix_ns)
     if policy == DeliverPolicy.LAST_PER_SUBJECT:
-        list_last_per_subject(consumer, 0)
+        consumer.list_until_seq = store.last_seq
+        list_last_per_subject(consumer, 0, store.last_seq)
         return store.last_seq + 1
     return first
 
 
-def list_last_per_subject(consumer: Consumer, above_seq: i64) -> None:
-    """The last message of each matching subject, in order, to be delivered before what comes after."""
+def list_last_per_subject(consumer: Consumer, above_seq: i64, upto_seq: i64) -> None:
+    """The last message of each matching subject in a range, in order, to be delivered before what comes after."""
+    store = consumer.stream.store
     wanted: list[int] = []
-    for subject, subject_state in consumer.stream.store.subjects.items():
-        if subject_state.last_seq > above_seq and consumer.filter.accepts(subject):
-            wanted.append(subject_state.last_seq)
+    for subject in [subject for subject in store.subjects if consumer.filter.accepts(subject)]:
+        last = store.subject_last_seq(subject)
+        if last > upto_seq:
+            last = store.last_match(SubjectFilter([subject]), upto_seq)
+        if last > above_seq:
+            wanted.append(last)
     wanted.sort()
     consumer.first_list = wanted
     consumer.first_list_at = 0
