@@ -1,15 +1,113 @@
-"""Which features a stream has, put together from its configuration."""
+"""Which features a stream has, put together from its configuration.
+
+Each feature is a class of its own and knows nothing of the others; here they are called in the order in which
+nats-server applies them. A feature that outlives a change of the configuration is carried over with what it knows.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mypy_extensions import i64
+
+from jetspark.broker import counters
 from jetspark.broker.features import StreamFeatures
+from jetspark.broker.lifetimes import Lifetimes
+from jetspark.broker.publish import Publish
+from jetspark.broker.transforms import Republisher, SubjectRewriter
+from jetspark.store.view import RecordView
 
 if TYPE_CHECKING:
     from jetspark.broker.stream import Stream
 
 
 def features_for(stream: Stream) -> StreamFeatures | None:
-    """The features of a stream, None when it has none."""
-    return None
+    """The features of a stream as it is configured now, None when it has none; takes over from those it had."""
+    before = stream.features
+    config = stream.config
+    is_needed = (
+        config.subject_transform is not None
+        or config.republish is not None
+        or config.allow_msg_ttl
+        or config.allow_msg_counter
+    )
+    after: FeatureSet | None = FeatureSet(stream) if is_needed else None
+    if before is not None:
+        assert isinstance(before, FeatureSet)
+        if after is not None:
+            after.take_over(before)
+        before.stop()
+    return after
+
+
+class FeatureSet(StreamFeatures):
+    """The features of one stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        super().__init__()
+        config = stream.config
+        self._stream = stream
+        self.rewriter: SubjectRewriter | None = None
+        if config.subject_transform is not None:
+            transform = config.subject_transform
+            self.rewriter = SubjectRewriter(stream.broker, transform.src, transform.dest)
+        self.republisher: Republisher | None = None
+        if config.republish is not None:
+            self.republisher = Republisher(stream, config.republish)
+            self.republishes = True
+        self.lifetimes: Lifetimes | None = Lifetimes(stream) if config.allow_msg_ttl else None
+        self.counts: bool = config.allow_msg_counter
+
+    def take_over(self, before: FeatureSet) -> None:
+        """The configuration changed: keep what the features knew."""
+        if self.lifetimes is not None:
+            if before.lifetimes is not None:
+                self.lifetimes.take_over(before.lifetimes)
+            else:
+                self.recovered()
+        if self.republisher is not None and before.republisher is not None:
+            self.republisher.take_over(before.republisher)
+
+    def transform(self, publish: Publish) -> None:
+        if self.rewriter is not None:
+            publish.subject = self.rewriter.rewrite(publish.subject) or publish.subject
+
+    def apply_counter(self, publish: Publish) -> None:
+        if self.counts:
+            counters.apply(publish, counters.total_of(self._stream, publish.subject))
+
+    def settle_lifetime(self, publish: Publish) -> None:
+        if self.lifetimes is not None:
+            self.lifetimes.settle(publish)
+
+    def stored(self, publish: Publish, seq: i64, previous_subject_seq: i64) -> None:
+        if self.lifetimes is not None and publish.lifetime_s > 0:
+            self.lifetimes.stored(seq, publish.lifetime_s)
+        if self.republisher is not None:
+            self.republisher.stored(publish, seq, previous_subject_seq)
+
+    def visible(self, seq: i64) -> None:
+        if self.republisher is not None:
+            self.republisher.visible(seq)
+
+    def rolled_back(self, last_seq: i64) -> None:
+        if self.lifetimes is not None:
+            self.lifetimes.rolled_back(last_seq)
+        if self.republisher is not None:
+            self.republisher.rolled_back(last_seq)
+
+    def expire(self, view: RecordView) -> bool:
+        return self.lifetimes is not None and self.lifetimes.expire(view)
+
+    def recovered(self) -> None:
+        if self.lifetimes is not None:
+            self._stream.store.scan_headers(0, self.recover_message)
+
+    def recover_message(self, view: RecordView) -> None:
+        """A message with headers that was stored before."""
+        if self.lifetimes is not None:
+            self.lifetimes.recover(view)
+
+    def stop(self) -> None:
+        if self.lifetimes is not None:
+            self.lifetimes.stop()

@@ -1,7 +1,7 @@
 """May this message be stored? The checks of a publish that carries headers or meets a stream with rules.
 
 The order of the checks is nats-server's, because a message that breaks two rules must be refused for the same one.
-`verify` changes nothing; `store` stores what has passed. Batches use the two apart.
+`verify` changes nothing but the message itself; `store` stores what has passed. Batches use the two apart.
 """
 
 from __future__ import annotations
@@ -12,61 +12,34 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from jetspark.api.error_codes import ApiError, ErrorCode, make
+from jetspark.api.message_ttl import parse_message_ttl
 from jetspark.api.stream_config import Retention
+from jetspark.broker import counters, schedule_rules
+from jetspark.broker.publish import (
+    BATCH_ID,
+    EXPECTED_LAST_MESSAGE_ID,
+    EXPECTED_LAST_SEQUENCE,
+    EXPECTED_LAST_SUBJECT_SEQUENCE,
+    EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT,
+    EXPECTED_STREAM,
+    STREAM_SOURCE,
+    TTL,
+    Publish,
+)
 from jetspark.protocol import headers
-from jetspark.protocol.subjects import SubjectFilter
+from jetspark.protocol.subjects import SubjectFilter, has_wildcard
 
 if TYPE_CHECKING:
     from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
 
-MESSAGE_ID: Final = b"Nats-Msg-Id"
-EXPECTED_STREAM: Final = b"Nats-Expected-Stream"
-EXPECTED_LAST_SEQUENCE: Final = b"Nats-Expected-Last-Sequence"
-EXPECTED_LAST_SUBJECT_SEQUENCE: Final = b"Nats-Expected-Last-Subject-Sequence"
-EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT: Final = b"Nats-Expected-Last-Subject-Sequence-Subject"
-EXPECTED_LAST_MESSAGE_ID: Final = b"Nats-Expected-Last-Msg-Id"
-ROLLUP: Final = b"Nats-Rollup"
-TTL: Final = b"Nats-TTL"
-STREAM_SOURCE: Final = b"Nats-Stream-Source"
+# How the reply of a fast batch ends, whatever the stream thinks of such batches.
+FAST_BATCH_SUFFIX: Final = b".$FI"
 
 HEADER_SIZE_MAX: Final = 65535
 
 # A disk that failed is left alone for this long; publishes are refused meanwhile.
 RETRY_AFTER_FAILURE_NS: Final = 250_000_000
-
-
-class Publish:
-    """One message on its way into a stream, with what its headers ask for."""
-
-    def __init__(self, subject: bytes, reply: bytes, header: bytes, payload: bytes) -> None:
-        self.subject = subject
-        self.reply = reply
-        self.header = header
-        self.payload = payload
-        self.asks: dict[bytes, bytes] = nats_headers(header) if header else {}
-        self.message_id: bytes = self.asks.get(MESSAGE_ID, b"")
-        # b"", b"sub" or b"all".
-        self.rollup: bytes = self.asks.get(ROLLUP, b"").lower()
-        # Text that ends the acknowledgement, after the sequence.
-        self.ack_after: bytes = b"}"
-        # The sequence of the earlier message with the same id.
-        self.duplicate_of: i64 = 0
-        # Sourced and scheduled messages and markers are the server's own: rules for clients do not apply.
-        self.is_internal: bool = False
-
-
-def nats_headers(block: bytes) -> dict[bytes, bytes]:
-    """The `Nats-…` lines of a block; the first of each name counts."""
-    found: dict[bytes, bytes] = {}
-    if b"\r\nNats-" not in block:
-        return found
-    for line in block.split(b"\r\n"):
-        if line.startswith(b"Nats-"):
-            name, colon, value = line.partition(b":")
-            if colon and name not in found:
-                found[name] = value.strip(b" ")
-    return found
 
 
 def checked(
@@ -84,8 +57,7 @@ def checked(
             features.transform(publish)
             if features.intercept(publish, session):
                 return
-        elif b"Nats-Batch-Id" in publish.asks:
-            raise make(ErrorCode.ATOMIC_PUBLISH_DISABLED)
+        verify_no_batch(stream, publish)
         verify(stream, publish)
         if publish.duplicate_of > 0:
             if reply and stream.acknowledges:
@@ -98,139 +70,227 @@ def checked(
         refuse(stream, reply, error)
 
 
+def store_own(stream: Stream, publish: Publish) -> i64:
+    """Store a message of the server's own making; returns its sequence, 0 for a duplicate. ApiError says why not."""
+    publish.is_internal = True
+    features = stream.features
+    if features is not None:
+        features.transform(publish)
+    verify(stream, publish)
+    if publish.duplicate_of > 0:
+        return 0
+    return store(stream, publish)
+
+
 def refuse(stream: Stream, reply: bytes, error: ApiError) -> None:
     """A publish error: nothing was changed, so it may leave at once."""
-    if not reply or not stream.acknowledges:
-        return
+    if reply and stream.acknowledges:
+        stream.account.publish_internal(reply, b"", 0, refusal(stream, error))
+
+
+def refusal(stream: Stream, error: ApiError) -> bytes:
+    """The acknowledgement that says no."""
     document: dict[str, object] = {"error": error.to_document(), "stream": stream.name, "seq": 0}
     if stream.broker.options.domain:
         document["domain"] = stream.broker.options.domain
-    stream.account.publish_internal(reply, b"", 0, json.dumps(document, separators=(",", ":")).encode())
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def verify_no_batch(stream: Stream, publish: Publish) -> None:
+    """A part of a batch, sent to a stream that takes no such batches (others have intercepted it)."""
+    if publish.reply.endswith(FAST_BATCH_SUFFIX):
+        disabled = ErrorCode.BATCH_PUBLISH_DISABLED
+    elif publish.asks.get(BATCH_ID):
+        disabled = ErrorCode.ATOMIC_PUBLISH_DISABLED
+    else:
+        return
+    verify_batch_part(stream, publish)
+    raise make(disabled)
+
+
+def verify_batch_part(stream: Stream, publish: Publish) -> None:
+    """What is looked at in every part of a batch before the batch itself is."""
+    if stream.config.sealed:
+        raise make(ErrorCode.STREAM_SEALED)
+    added = stream.store.size_of(len(publish.subject), len(publish.header), len(publish.payload))
+    stream.account.jetstream.check_room(stream, added)
+    verify_size(stream, publish)
 
 
 def verify(stream: Stream, publish: Publish) -> None:
-    """Raise the ApiError that refuses this message, or set `duplicate_of`, or let it pass. Changes nothing."""
-    config = stream.config
-    if config.sealed:
+    """Raise the ApiError that refuses this message, or set `duplicate_of`, or let it pass."""
+    if stream.config.sealed:
         raise make(ErrorCode.STREAM_SEALED)
-    if config.mirror is not None and not publish.is_internal:
-        raise make(ErrorCode.BAD_REQUEST)
+    if publish.asks:
+        verify_headers(stream, publish)
+        if publish.duplicate_of > 0:
+            return
     features = stream.features
     if features is not None:
-        features.verify_counter(publish)
-    elif b"Nats-Incr" in publish.asks:
-        raise make(ErrorCode.MESSAGE_COUNTER_DISABLED)
-    if publish.asks:
-        verify_expectations(stream, publish)
-    if publish.message_id:
+        features.apply_counter(publish)
+    verify_size(stream, publish)
+    if len(publish.header) > HEADER_SIZE_MAX:
+        raise make(ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM)
+    verify_disk(stream)
+    if is_unwanted(stream, publish):
+        return
+    added = stream.store.size_of(len(publish.subject), len(publish.header), len(publish.payload))
+    stream.account.jetstream.check_room(stream, added)
+    verify_lifetime(stream, publish)
+    why_not = stream.retention.refusal(publish.subject, added, bool(publish.rollup))
+    if why_not:
+        raise make(ErrorCode.STREAM_STORE_FAILED, err=why_not)
+
+
+def verify_headers(stream: Stream, publish: Publish) -> None:
+    """Everything the headers ask for, up to whether the message is a duplicate."""
+    config = stream.config
+    counters.verify(publish, config.allow_msg_counter)
+    verify_expectations(stream, publish)
+    if not publish.is_internal:
+        schedule_rules.verify(stream, publish)
+        if publish.asks.get(STREAM_SOURCE):
+            raise make(ErrorCode.MESSAGE_SOURCE_HEADER_NOT_ALLOWED)
+    # A mirror repeats what its origin has decided about duplicates.
+    if publish.message_id and config.mirror is None:
         publish.duplicate_of = stream.dedupe.find(publish.message_id, stream.broker.now_ns)
         if publish.duplicate_of > 0:
             return
-    if publish.asks:
-        verify_last_message_id(stream, publish)
-        verify_rollup(stream, publish)
-    size = len(publish.header) + len(publish.payload)
-    if stream.message_size_max >= 0 and size > stream.message_size_max:
+    verify_last_message_id(stream, publish)
+    verify_rollup(stream, publish)
+
+
+def verify_size(stream: Stream, publish: Publish) -> None:
+    if 0 <= stream.message_size_max < len(publish.header) + len(publish.payload):
         raise make(ErrorCode.STREAM_MESSAGE_EXCEEDS_MAXIMUM)
-    if len(publish.header) > HEADER_SIZE_MAX:
-        raise make(ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM)
-    verify_room(stream, publish)
-    if features is not None:
-        features.verify_lifetime(publish)
+
+
+def is_unwanted(stream: Stream, publish: Publish) -> bool:
+    """Nobody is there who wants it: the sequence is used up, nothing is kept."""
+    return stream.config.retention == Retention.INTEREST and not stream.has_interest(publish.subject)
 
 
 def verify_expectations(stream: Stream, publish: Publish) -> None:
     """What the publisher believes about the stream must be true."""
     asks = publish.asks
-    expected_stream = asks.get(EXPECTED_STREAM)
-    if expected_stream is not None and expected_stream != stream.name.encode():
+    expected = asks.get(EXPECTED_STREAM)
+    if expected and expected != stream.name.encode():
         raise make(ErrorCode.STREAM_NOT_MATCH)
-    if TTL in asks and not stream.config.allow_msg_ttl:
-        raise make(ErrorCode.MESSAGE_TTL_DISABLED)
+    if TTL in asks and not publish.is_internal:
+        verify_lifetimes_allowed(stream, publish)
     expected = asks.get(EXPECTED_LAST_SUBJECT_SEQUENCE)
-    if expected is not None:
-        subject = asks.get(EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT, publish.subject)
+    if expected:
+        subject = asks.get(EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT) or publish.subject
         last = last_seq_for(stream, subject)
-        if not expected.isdigit() or int(expected) != last:
+        if read_number(expected) != last:
             raise make(ErrorCode.STREAM_WRONG_LAST_SEQUENCE, seq=last)
-    elif EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT in asks:
+    elif asks.get(EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT):
         raise make(ErrorCode.STREAM_EXPECTED_LAST_SEQ_PER_SUBJECT_INVALID)
     expected = asks.get(EXPECTED_LAST_SEQUENCE)
-    if expected is not None:
+    if expected:
         last_seq = stream.store.last_seq
-        if not expected.isdigit() or int(expected) != last_seq:
+        if read_number(expected) != last_seq:
             raise make(ErrorCode.STREAM_WRONG_LAST_SEQUENCE, seq=last_seq)
-    features = stream.features
-    if features is not None:
-        features.verify_schedule(publish)
-    elif b"Nats-Schedule" in asks:
-        raise make(ErrorCode.MESSAGE_SCHEDULES_DISABLED)
-    if STREAM_SOURCE in asks and not publish.is_internal:
-        raise make(ErrorCode.MESSAGE_SOURCE_HEADER_NOT_ALLOWED)
+
+
+def read_number(text: bytes) -> int:
+    """A sequence as a header gives it; -1, which no sequence is, for anything else."""
+    return int(text) if text.isdigit() and len(text) <= 20 else -1
+
+
+def verify_lifetimes_allowed(stream: Stream, publish: Publish) -> None:
+    """A lifetime needs permission; one that cannot be read is refused for that, later."""
+    if stream.config.allow_msg_ttl:
+        return
+    try:
+        lifetime_s = read_lifetime(publish)
+    except ApiError:
+        return
+    if lifetime_s != 0:
+        raise make(ErrorCode.MESSAGE_TTL_DISABLED)
+
+
+def read_lifetime(publish: Publish) -> int:
+    return parse_message_ttl(publish.asks[TTL].decode("utf-8", "replace"))
+
+
+def verify_lifetime(stream: Stream, publish: Publish) -> None:
+    if TTL not in publish.asks:
+        return
+    publish.lifetime_s = read_lifetime(publish)
+    if stream.features is not None:
+        stream.features.settle_lifetime(publish)
 
 
 def last_seq_for(stream: Stream, subject: bytes) -> int:
     """The last sequence on a subject or, given a pattern, on any subject under it; 0 when there is none."""
-    state = stream.store.subjects.get(subject)
-    if state is not None:
-        return state.last_seq
-    if b"*" not in subject and b">" not in subject:
-        return 0
+    if not has_wildcard(subject):
+        return stream.store.subject_last_seq(subject)
     return stream.store.last_match(SubjectFilter([subject]), stream.store.last_seq)
 
 
 def verify_last_message_id(stream: Stream, publish: Publish) -> None:
     expected = publish.asks.get(EXPECTED_LAST_MESSAGE_ID)
-    if expected is not None and expected != stream.dedupe.last_id:
+    if expected and expected != stream.dedupe.last_id:
         raise make(ErrorCode.STREAM_WRONG_LAST_MSG_ID, id=stream.dedupe.last_id.decode("utf-8", "replace"))
 
 
 def verify_rollup(stream: Stream, publish: Publish) -> None:
-    if ROLLUP not in publish.asks or not publish.rollup:
+    if not publish.rollup:
         return
-    if not stream.config.allow_rollup_hdrs or stream.config.deny_purge:
+    if not publish.is_internal and not may_roll_up(stream):
         raise make(ErrorCode.STREAM_ROLLUP_FAILED, err="rollup not permitted")
     if publish.rollup not in (b"sub", b"all"):
         value = publish.rollup.decode("utf-8", "replace")
         raise make(ErrorCode.STREAM_ROLLUP_FAILED, err=f'rollup value invalid: "{value}"')
 
 
-def verify_room(stream: Stream, publish: Publish) -> None:
-    """Disk, server limits and the stream's own, for a stream that refuses rather than forgets."""
+def may_roll_up(stream: Stream) -> bool:
+    return stream.config.allow_rollup_hdrs and not stream.config.deny_purge
+
+
+def verify_disk(stream: Stream) -> None:
     if stream.failed_until_ns > 0:
         if stream.broker.now_ns < stream.failed_until_ns:
             raise make(ErrorCode.STREAM_STORE_FAILED, err=stream.failure)
         stream.failed_until_ns = 0
-    added = stream.store.size_of(len(publish.subject), len(publish.header), len(publish.payload))
-    stream.account.jetstream.check_room(stream, added)
-    refusal = stream.retention.refusal(publish.subject, added, bool(publish.rollup))
-    if refusal:
-        raise make(ErrorCode.STREAM_STORE_FAILED, err=refusal)
 
 
 def store(stream: Stream, publish: Publish) -> i64:
     """Store a message that passed; returns its sequence."""
+    if is_unwanted(stream, publish):
+        seq = stream.store.last_seq + 1 if publish.copy_seq == 0 else publish.copy_seq
+        stream.store.skip_to(seq, stream.broker.now_ns)
+        stream.mark_dirty()
+        note_message_id(stream, publish, seq)
+        if publish.rollup and may_roll_up(stream):
+            stream.purge(publish.subject if publish.rollup == b"sub" else b"", 0, 0)
+        return seq
     features = stream.features
-    if features is not None:
-        features.before_store(publish)
-    now_ns = stream.broker.now_ns
     previous: i64 = 0
     if features is not None and features.republishes:
-        state = stream.store.subjects.get(publish.subject)
-        previous = state.last_seq if state is not None else 0
-    if stream.config.retention == Retention.INTEREST and not stream.has_interest(publish.subject):
-        # Nobody is there to want it: the sequence is used up, nothing is kept.
-        seq = stream.store.last_seq + 1
-        stream.store.skip_to(seq, now_ns)
-        stream.mark_dirty()
-    else:
-        body = publish.header + publish.payload if publish.header else publish.payload
+        previous = stream.store.subject_last_seq(publish.subject)
+    body = publish.header + publish.payload if publish.header else publish.payload
+    if publish.copy_seq == 0:
         seq = stream.append(publish.subject, len(publish.header), body)
-    stream.dedupe.last_id = publish.message_id
-    if publish.message_id:
-        stream.dedupe.remember(publish.message_id, seq, now_ns)
-    if publish.rollup:
-        stream.roll_up(publish.subject, publish.rollup == b"all", seq)
+    else:
+        seq = stream.append_copy(publish.copy_seq, publish.copy_ts_ns, publish.subject, len(publish.header), body)
+    note_message_id(stream, publish, seq)
+    make_way(stream, publish, seq)
     if features is not None:
         features.stored(publish, seq, previous)
     return seq
+
+
+def note_message_id(stream: Stream, publish: Publish, seq: i64) -> None:
+    stream.dedupe.last_id = publish.message_id
+    if publish.message_id:
+        stream.dedupe.remember(publish.message_id, seq, stream.broker.now_ns)
+
+
+def make_way(stream: Stream, publish: Publish, seq: i64) -> None:
+    """What the message replaces goes: its subject's or the stream's past, or a schedule that has done its work."""
+    if publish.rollup and may_roll_up(stream):
+        stream.roll_up(publish.subject, publish.rollup == b"all", seq)
+    if publish.ends_schedule and may_roll_up(stream):
+        stream.purge(publish.ends_schedule, 0, 0)

@@ -232,8 +232,6 @@ class JetStream:
         interest = self.account.interest
         for subject in stream.config.subjects:
             interest.remove_stream(subject.encode())
-        if stream.features is not None:
-            stream.features.stop()
         stream.configure(config)
         for subject in config.subjects:
             interest.add_stream(subject.encode(), stream)

@@ -109,11 +109,8 @@ class RetentionKeeper(TimerOwner):
             if seq == 0 or not store.view(seq, self._view) or self._view.ts_ns > oldest_kept_ns:
                 break
             following = seq + 1
-            if features is None or not features.outlives_age(seq):
-                subject = self._view.subject
+            if features is None or not features.expire(self._view):
                 stream.remove(seq, False)
-                if features is not None:
-                    features.expired(subject)
             seq = store.next_live(following)
         if seq != 0 and store.view(seq, self._view):
             due = self._view.ts_ns + self.age_max_ns

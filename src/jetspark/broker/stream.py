@@ -8,13 +8,15 @@ of new messages when these are durable, never before.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
-from jetspark.api.stream_config import Discard, Retention, Storage, StreamConfig
+from jetspark.api.error_codes import ApiError
+from jetspark.api.stream_config import Discard, PersistMode, Retention, Storage, StreamConfig
 from jetspark.broker import ingest
 from jetspark.broker.dedupe import DedupeWindow
+from jetspark.broker.publish import Publish
 from jetspark.broker.retention import RetentionKeeper
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.subjects import SubjectFilter
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.broker.features import StreamFeatures
     from jetspark.broker.session import Session
+
+LETTER_I: Final = 73
 
 
 class Stream:
@@ -68,6 +72,8 @@ class Stream:
         # Digest of the configuration, for the hot way.
         self.plain: bool = False
         self.acknowledges: bool = True
+        # Replies need not wait for the disk: there is none, or the stream was configured so (`persist_mode`).
+        self.replies_at_once: bool = False
         self.ack_before: bytes = b""
         self.keeps_by_interest: bool = False
         self.message_size_max: i64 = -1
@@ -78,6 +84,7 @@ class Stream:
         self.config = config
         self.message_size_max = config.max_msg_size if config.max_msg_size > 0 else -1
         self.acknowledges = not config.no_ack
+        self.replies_at_once = self.in_memory or config.persist_mode == PersistMode.ASYNC
         self.keeps_by_interest = config.retention != Retention.LIMITS
         self.dedupe.window_ns = config.duplicate_window
         name = json.dumps(self.name)
@@ -92,7 +99,7 @@ class Stream:
             and config.discard == Discard.OLD
             and config.retention != Retention.INTEREST
             and not config.allow_msg_counter
-            and not config.allow_batched
+            and not config.allow_msg_schedules
         )
         self.retention.configure(config)
         if config.max_msgs_per_subject > 1:
@@ -102,7 +109,9 @@ class Stream:
 
     def ingest(self, session: Session | None, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
         """A message on one of this stream's subjects."""
-        if header_size > 0 or not self.plain or self.failed_until_ns > 0:
+        # What ends in `I` may be a part of a fast batch, which every stream has an answer to.
+        size: i64 = len(reply)
+        if header_size > 0 or not self.plain or self.failed_until_ns > 0 or (size > 4 and reply[size - 1] == LETTER_I):
             ingest.checked(self, session, subject, reply, header_size, body)
             return
         if self.message_size_max >= 0 and len(body) > self.message_size_max:
@@ -127,6 +136,21 @@ class Stream:
         if self.retention.limited:
             self.retention.after_append(subject, seq)
         return seq
+
+    def append_copy(self, seq: i64, ts_ns: i64, subject: bytes, header_size: i64, body: bytes) -> i64:
+        """Store a message under the sequence and time it has in the stream it comes from."""
+        self.store.append_at(seq, subject, header_size, body, ts_ns)
+        self.offer(subject)
+        if self.retention.limited:
+            self.retention.after_append(subject, seq)
+        return seq
+
+    def store_own(self, publish: Publish) -> bool:
+        """Store a message of the server's own making; False when the stream will not take it."""
+        try:
+            return ingest.store_own(self, publish) > 0
+        except ApiError:
+            return False
 
     def offer(self, subject: bytes) -> None:
         """A message was stored: consumers count it as pending, and the commit will show it."""
@@ -182,7 +206,7 @@ class Stream:
         self.reply(reply, self.ack_before + b"%d" % seq + after)
 
     def reply_outbox(self, target: Session) -> Outbox:
-        if self.in_memory:
+        if self.replies_at_once:
             if not target.is_dirty:
                 target.mark_dirty()
             return target.out
@@ -190,7 +214,7 @@ class Stream:
 
     def reply(self, reply: bytes, body: bytes) -> None:
         """Any other reply about what was just decided for this stream."""
-        if self.in_memory:
+        if self.replies_at_once:
             self.account.publish_internal(reply, b"", 0, body)
         else:
             self.account.hold_reply(reply, 0, body)
@@ -223,17 +247,12 @@ class Stream:
         """The disk refused: forget what is not durable, refuse publishes for a moment, then try again."""
         self.store.rollback()
         self.dedupe.forget_above(self.store.last_seq)
+        if self.features is not None:
+            self.features.rolled_back(self.store.last_seq)
         self.failure = error
         self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
         for consumer in self.consumers.values():
             consumer.recount()
-
-    def accounted_size(self, subject_size: i64, header_size: i64, payload_size: i64) -> i64:
-        """What a message would count for in the stream's bytes, as nats-server counts."""
-        if self.in_memory:
-            return 16 + subject_size + header_size + payload_size
-        size = 30 + subject_size + header_size + payload_size
-        return size + 4 if header_size > 0 else size
 
     # -- out ---------------------------------------------------------------------------------------------------
 
@@ -291,6 +310,8 @@ class Stream:
         """Many messages left at once: every consumer looks at the store again."""
         for consumer in self.consumers.values():
             consumer.purged()
+        if self.features is not None:
+            self.features.purged()
 
     # -- consumers ---------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def find_value(block: bytes, key: bytes) -> bytes | None:
     end = block.find(b"\r\n", start)
     if end < 0:
         return None
-    return block[start:end].lstrip(b" ").rstrip(b" ")
+    return block[start:end].lstrip(b" ")
 
 
 def parse(block: bytes) -> list[tuple[bytes, bytes]]:
@@ -61,6 +61,15 @@ def append_headers(block: bytes, pairs: list[tuple[bytes, bytes]]) -> bytes:
         return build(pairs)
     lines = [name + b": " + value + b"\r\n" for name, value in pairs]
     return block[:-2] + b"".join(lines) + b"\r\n"
+
+
+def set_header(block: bytes, name: bytes, value: bytes) -> bytes:
+    """The block with one value under this name: in the place of the first there is, or at the end."""
+    at = block.find(b"\r\n" + name + b":")
+    if at < 0:
+        return append_headers(block, [(name, value)])
+    end = block.find(b"\r\n", at + 2)
+    return block[:at] + b"\r\n" + name + b": " + value + block[end:]
 
 
 def remove_headers(block: bytes, names: list[bytes], prefixes: list[bytes]) -> bytes:
