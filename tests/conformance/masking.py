@@ -74,7 +74,7 @@ class Masker:
             return {self.text(name): self.document(item, name) for name, item in value.items()}
         if isinstance(value, list):
             if key == "sources" and all(isinstance(item, dict) and "lag" in item for item in value):
-                value = sorted(value, key=lambda item: str(item["name"]))  # nats-server gives them in map order.
+                value = sorted(value, key=_source_key)  # nats-server gives them in map order.
             return [self.document(item, key) for item in value]
         if isinstance(value, str):
             if key in ("request", "response") and value.startswith("{"):
@@ -89,6 +89,10 @@ class Masker:
             self._counts[kind] = self._counts.get(kind, 0) + 1
             self._placeholders[value] = f"<{kind}:{self._counts[kind]}>"
         return self._placeholders[value]
+
+
+def _source_key(source: dict[str, Any]) -> str:
+    return json.dumps([source["name"], source.get("filter_subject"), source.get("subject_transforms")])
 
 
 def _mask_time(match: re.Match[str]) -> str:

@@ -173,7 +173,8 @@ class Run:
         client.send(data + b"PING\r\n" if "PONG" in until else data)
         while client.next_control().op not in until:
             pass
-        lines = [self._raw(frame) for frame in client.history[start:]]
+        last = next(n for n, frame in enumerate(client.history) if n >= start and frame.op in until)
+        lines = [self._raw(frame) for frame in client.history[start : last + 1]]
         self.record("exchange", data[:120].decode("latin-1"), lines=lines)
 
     def _raw(self, frame: Frame) -> Any:
@@ -318,7 +319,16 @@ def delete_streams(server: ServerProcess) -> None:
         names = client.request("$JS.API.STREAM.NAMES").json().get("streams") or []
         for name in names:
             client.request(f"$JS.API.STREAM.DELETE.{name}")
+        wait_until_removed(server, client, names)
     except (NoFrame, ConnectionError, json.JSONDecodeError):
         return
     finally:
         client.close()
+
+
+def wait_until_removed(server: ServerProcess, client: WireClient, names: list[str], timeout_s: float = 2.0) -> None:
+    """nats-server removes a deleted stream's files behind the answer; a new stream of that name would find them."""
+    folders = [server.store_dir / "jetstream" / "$G" / "streams" / name for name in names]
+    deadline_s = time.monotonic() + timeout_s
+    while any(folder.exists() for folder in folders) and time.monotonic() < deadline_s:
+        client.drain_arrived(0.002)

@@ -103,6 +103,7 @@ def several_sources_and_own_subjects(run: Run) -> None:
     run.stream("A", subjects=["a.>"])
     run.stream("B", subjects=["b.>"])
     run.stream("S", sources=[{"name": "A"}, {"name": "B"}], subjects=["s.>"])
+    run.until("STREAM.INFO.S", lambda document: all(source["active"] >= 0 for source in document["sources"]))
     run.publish("a.1", "a")
     run.until("STREAM.INFO.S", messages(1))
     run.publish("b.1", "b")

@@ -47,7 +47,7 @@ def transform_renames_before_storing(run: Run) -> None:
 
 @scenario()
 def transform_functions(run: Run) -> None:
-    for destination in (
+    destinations = (
         "T.{{wildcard(1)}}",
         "T.{{partition(5,1)}}",
         "T.{{split(1,-)}}",
@@ -59,12 +59,13 @@ def transform_functions(run: Run) -> None:
         "T.{{right(1,3)}}",
         "T.{{Left(1, 2)}}.{{SplitFromLeft(1, 1)}}",
         "T.$1",
-    ):
-        run.stream("S", subject_transform={"src": "S.*", "dest": destination}, quiet=True)
+    )
+    for number, destination in enumerate(destinations):
+        name = f"S{number}"
+        run.stream(name, subject_transform={"src": f"{name}.*", "dest": destination}, quiet=True)
         for token in ("ab-cd-ef", "x", "12345678"):
-            run.publish(f"S.{token}", "x")
-        run.stream_info("S", {"subjects_filter": ">"})
-        run.api("STREAM.DELETE.S", quiet=True)
+            run.publish(f"{name}.{token}", "x")
+        run.stream_info(name, {"subjects_filter": ">"})
 
 
 @scenario()

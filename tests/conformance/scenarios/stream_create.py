@@ -10,11 +10,16 @@ SECOND = 1_000_000_000
 
 
 def attempts(run: Run, *configs: dict[str, Any]) -> None:
-    """Try each config on a stream S of its own; delete it again if it was made."""
-    for config in configs:
+    """Try each config on a stream of its own on `S.>`; delete it again if it was made.
+
+    The names differ because nats-server, when busy, may find files of a deleted stream of the same name.
+    """
+    for number, config in enumerate(configs):
         run.record("attempt", repr(config))
-        if "error" not in run.stream("S", **config):
-            run.api("STREAM.DELETE.S", quiet=True)
+        name = f"S{number}"
+        subjects = {} if "mirror" in config or "sources" in config else {"subjects": ["S.>"]}
+        if "error" not in run.stream(name, **(subjects | config)):
+            run.api(f"STREAM.DELETE.{name}", quiet=True)
 
 
 @scenario()
@@ -184,12 +189,10 @@ def subjects_are_checked(run: Run) -> None:
         {"subjects": ["a b"]},
         {"subjects": [""]},
         {"subjects": [">"]},
-        {"subjects": [">"], "no_ack": True},
         {"subjects": ["$JS.>"]},
         {"subjects": ["$JS.API.>"]},
         {"subjects": ["$JS.EVENT.>"]},
         {"subjects": ["$SYS.>"]},
-        {"subjects": ["$SYS.ACCOUNT.>"]},
         {"subjects": ["*.x"]},
         {"subjects": ["foo>bar"]},
     )
@@ -207,13 +210,14 @@ def overlap_with_another_stream_is_refused(run: Run) -> None:
 @scenario()
 def mirror_and_source_configs_are_checked(run: Run) -> None:
     run.stream("O", subjects=["o"])
-    for config in (
+    attempts(
+        run,
         {"mirror": {"name": "O"}, "subjects": ["x"]},
         {"mirror": {"name": "O"}, "first_seq": 5},
         {"mirror": {"name": "O"}, "sources": [{"name": "O"}]},
         {"mirror": {"name": "bad name"}},
         {"mirror": {"name": "O", "filter_subject": "o", "subject_transforms": [{"src": "o", "dest": "p"}]}},
-        {"mirror": {"name": "S"}},
+        {"mirror": {"name": "S5"}},
         {"mirror": {"name": "O"}, "allow_msg_counter": True},
         {"mirror": {"name": "O"}, "allow_atomic": True},
         {"mirror": {"name": "O"}, "allow_msg_schedules": True},
@@ -221,13 +225,10 @@ def mirror_and_source_configs_are_checked(run: Run) -> None:
         {"sources": [{"name": "O"}, {"name": "O"}]},
         {"sources": [{"name": "bad name"}]},
         {"sources": [{"name": "O"}], "allow_msg_schedules": True},
-        {"sources": [{"name": "S"}]},
+        {"sources": [{"name": "S13"}]},
         {"mirror": {"name": "O", "opt_start_seq": 3, "filter_subject": "o"}},
         {"sources": [{"name": "O", "filter_subject": "o"}, {"name": "O", "filter_subject": "p"}]},
-    ):
-        run.record("attempt", repr(config))
-        if "error" not in run.stream("S", **config):
-            run.api("STREAM.DELETE.S", quiet=True)
+    )
 
 
 @scenario()
