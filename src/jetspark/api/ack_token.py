@@ -14,9 +14,8 @@ Decided here: the spelling. Not known here: whether the message is still waiting
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 NO_DOMAIN: Final = "_"
 _TOKENS_V1: Final = 9
@@ -24,8 +23,7 @@ _TOKENS_V2: Final = 11
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True, slots=True)
-class AckToken:
+class AckToken(NamedTuple):
     """What an ack reply subject says: which delivery of which message to which consumer."""
 
     domain: str
@@ -93,21 +91,14 @@ def parse_ack(subject: str) -> AckToken | None:
         rest = tokens[4:_TOKENS_V2]
     else:
         return None
-    numbers = rest[2:7]
-    for number in numbers:
-        if not (number.isascii() and number.isdigit()):
-            return None
-    return AckToken(
-        domain,
-        hashed_account,
-        rest[0],
-        rest[1],
-        int(numbers[0]),
-        int(numbers[1]),
-        int(numbers[2]),
-        int(numbers[3]),
-        int(numbers[4]),
-    )
+    digits = "".join(rest[2:])
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    try:
+        numbers = [int(number) for number in rest[2:]]
+    except ValueError:  # an empty token
+        return None
+    return AckToken(domain, hashed_account, rest[0], rest[1], *numbers)
 
 
 def flow_control_subject(stream: str, consumer: str, random_text: str) -> str:

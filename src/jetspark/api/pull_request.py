@@ -10,6 +10,7 @@ or might read differently from nats-server (`1e9` is not an integer there), take
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -78,8 +79,16 @@ _FIELDS: Final = (
     WireField("id", STRING, True),
     WireField("priority", INT, True),
 )
-# A fraction or an exponent, a name in capitals, or a number too long for 63 bits: read it the exact way.
-_UNUSUAL: Final = re.compile(rb'\d[.eE]|"[^":,]*[A-Z][^":,]*"\s*:|\d{19}')
+# A number with a fraction, an exponent or too many digits for 63 bits: nats-server refuses most of these.
+_UNUSUAL_NUMBER: Final = re.compile(rb":\s*-?(?:\d+[.eE]|\d{19})")
+# nats-server knows a field in capitals too.
+_CAPITALS_IN_KEY: Final = re.compile(rb'[A-Z][^":]*"\s*:')
+
+
+def _is_usual(text: bytes) -> bool:
+    if _UNUSUAL_NUMBER.search(text) is not None:
+        return False
+    return text.islower() or _CAPITALS_IN_KEY.search(text) is None
 
 
 def parse_pull_request(body: bytes) -> PullRequest | str:
@@ -91,15 +100,9 @@ def parse_pull_request(body: bytes) -> PullRequest | str:
         return PullRequest(1)
     if text[0] != 0x7B:  # "{"
         return PullRequest(_parse_count(text))
-    try:
-        decoded = _DECODER.decode(text) if _UNUSUAL.search(text) is None else _decode_exactly(text)
-    except msgspec.MsgspecError:
-        try:
-            decoded = _decode_exactly(text)
-        except ApiError as error:
-            return _without_prefix(error)
-    except ApiError as error:
-        return _without_prefix(error)
+    decoded = _decode_remembered(text) if len(text) <= _REMEMBERED_LENGTH_MAX else _decode(text)
+    if isinstance(decoded, str):
+        return decoded
     heartbeat_ns = decoded.idle_heartbeat
     if heartbeat_ns > 0 and heartbeat_ns * 2 > decoded.expires:
         return "heartbeat value too large"
@@ -126,13 +129,26 @@ def _parse_count(text: bytes) -> int:
     return count if -_INT64_MAX - 1 <= count <= _INT64_MAX else 1
 
 
+def _decode(text: bytes) -> _Body | str:
+    if _is_usual(text):
+        try:
+            return _DECODER.decode(text)
+        except msgspec.MsgspecError:
+            pass  # nulls are fine with nats-server, and what is wrong needs its words
+    try:
+        return _decode_exactly(text)
+    except ApiError as error:
+        return error.description.removeprefix("invalid JSON: ")
+
+
+# Most clients ask with the same few bodies over and over.
+_REMEMBERED_LENGTH_MAX: Final = 256
+_decode_remembered: Final = lru_cache(maxsize=1024)(_decode)
+
+
 def _decode_exactly(text: bytes) -> _Body:
     # Here nats-server decodes through a pointer, and so does not name the type of the fields it complains about.
     return _Body(**decode_one(_FIELDS, text, ""))
-
-
-def _without_prefix(error: ApiError) -> str:
-    return error.description.removeprefix("invalid JSON: ")
 
 
 _DELAY: Final = (WireField("delay", DURATION, False),)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import date
+from functools import lru_cache
 from typing import Final
 
 NANOSECOND: Final = 1
@@ -33,18 +34,22 @@ _LAST_NS: Final = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * DAY - 1
 _MAX_DURATION_NS: Final = (1 << 63) - 1
 
 
-def format_time(unix_ns: int, offset_seconds: int = 0) -> str:
-    """RFC 3339 with trailing zeros of the fraction trimmed; `Z` when the zone is UTC."""
-    local_ns = unix_ns + offset_seconds * SECOND
-    day, ns_of_day = divmod(local_ns, DAY)
-    seconds, fraction = divmod(ns_of_day, SECOND)
-    minutes, second = divmod(seconds, 60)
-    hour, minute = divmod(minutes, 60)
+@lru_cache(maxsize=64)
+def _format_day(day: int) -> str:
+    """The date of a day counted from 1970; most times of a moment share theirs."""
     ordinal = day + _EPOCH_DAY
     year_0 = ordinal < 1  # `date` begins with year 1; the calendar repeats every 400 years
     calendar = date.fromordinal(ordinal + _DAYS_OF_400_YEARS if year_0 else ordinal)
-    year = calendar.year - 400 * year_0
-    text = f"{year:04d}-{calendar.month:02d}-{calendar.day:02d}T{hour:02d}:{minute:02d}:{second:02d}"
+    return f"{calendar.year - 400 * year_0:04d}-{calendar.month:02d}-{calendar.day:02d}T"
+
+
+def format_time(unix_ns: int, offset_seconds: int = 0) -> str:
+    """RFC 3339 with trailing zeros of the fraction trimmed; `Z` when the zone is UTC."""
+    seconds, fraction = divmod(unix_ns, SECOND)
+    day, second_of_day = divmod(seconds + offset_seconds, 86_400)
+    minutes, second = divmod(second_of_day, 60)
+    hour, minute = divmod(minutes, 60)
+    text = f"{_format_day(day)}{hour:02d}:{minute:02d}:{second:02d}"
     if fraction:
         text += f".{fraction:09d}".rstrip("0")
     if offset_seconds == 0:
