@@ -103,6 +103,9 @@ class ServerGate(Gate):
             session.account = session.broker.account(session.account_name)
 
     def authenticate(self, session: Session, connect: dict[str, Any]) -> int:
+        if not session.rtt_ns:
+            # The time from our INFO to its CONNECT is a first guess; PINGs will make it better.
+            session.rtt_ns = session.broker.now_ns - session.start_ns
         if self._is_open:
             return ACCEPT
         names = self._certificate_names.get(session.session_id)
@@ -199,7 +202,7 @@ class ServerGate(Gate):
     def recheck(self, session: Session) -> bool:
         """After the users were read again: may this session stay? Its permissions are brought up to date."""
         if self._is_open:
-            session.permissions = None
+            self._permit(session, None)
             return True
         connect = session.connect_options
         user, secret = self._claim(connect)
@@ -208,8 +211,12 @@ class ServerGate(Gate):
         # A hash cannot be checked again without its password's cost; the session proved it once already.
         is_proven = secret is None or bool(user.nkey) or is_bcrypt(user.password) or user.password == secret
         if is_proven:
-            session.permissions = permissions_from(user.permissions)
+            self._permit(session, user.permissions)
         return is_proven
+
+    def _permit(self, session: Session, permissions: PermissionOptions | None) -> None:
+        session.permissions = permissions_from(permissions)
+        session.guarded = session.verbose or session.pedantic or permissions is not None
 
     def close(self) -> None:
         if self._executor is not None:

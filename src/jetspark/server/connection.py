@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from jetspark.broker.session import REASON_AUTHENTICATION_TIMEOUT, REASON_SLOW, REASON_STALE, Session
 
@@ -63,8 +63,8 @@ class Connection(asyncio.Protocol):
     # -- the transport's calls ---------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.attach(transport)
+        # A cast, not a check: uvloop's transports have the methods and not the base class.
+        self.attach(cast(asyncio.Transport, transport))
         self._edge.opened(self, "nats")
         self._edge.say_info(self)
         self._edge.start_clocks(self)
@@ -185,10 +185,11 @@ class Connection(asyncio.Protocol):
         now_ns = edge.enter()
         interval_ns = edge.ping_interval_ns(session.kind)
         self._ping_timer = edge.loop.call_later(interval_ns / 1e9, self._ping)
-        # An answer to our own PING does not count: only what the peer said of itself spares it the next one.
+        # CONNECT and answers to our own PING do not count: only what else the peer said spares it the next one.
         last_ns = session.last_activity_ns
-        is_own_word = last_ns > self._ping_sent_ns + session.rtt_ns
-        if session.rtt_ns and is_own_word and now_ns - last_ns < interval_ns:
+        has_spoken = session.in_msgs > 0 or session.first_ping_answered or bool(session.subscriptions)
+        is_own_word = has_spoken and last_ns > self._ping_sent_ns + session.rtt_ns
+        if is_own_word and now_ns - last_ns < interval_ns:
             return
         if session.pings_out + 1 > edge.ping_max:
             edge.count_stale(self)

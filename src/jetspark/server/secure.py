@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from jetspark.server.describe import describe
 from jetspark.server.options import TlsOptions
@@ -59,8 +59,8 @@ class SecureLayer(asyncio.Protocol, asyncio.Transport):
     # -- the socket's side -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._socket = transport
+        # A cast, not a check: uvloop's transports have the methods and not the base class.
+        self._socket = cast(asyncio.Transport, transport)
         self._connection.attach(self)
         self._edge.opened(self._connection, "nats")
         if not self._options.handshake_first:
