@@ -124,10 +124,13 @@ class ServerGate(Gate):
             return ACCEPT
         if user.nkey:
             return self._check_nkey(session, connect, user)
+        return self._check_password(session, connect, user, secret or "")
+
+    def _check_password(self, session: Session, connect: dict[str, Any], user: UserOptions, secret: str) -> int:
         if is_bcrypt(user.password):
-            self._check_later(session, connect, user, secret or "")
+            self._check_later(session, connect, user, secret)
             return PENDING
-        if hmac.compare_digest(user.password.encode(), (secret or "").encode()):
+        if hmac.compare_digest(user.password.encode(), secret.encode()):
             self._admit(session, user)
             return ACCEPT
         return self._refuse(session, connect)

@@ -79,16 +79,16 @@ async def _serve(line: CommandLine, options: Options) -> int:
         return _fail(error)
     server.logger.debug(f"Loop: {type(asyncio.get_running_loop()).__module__}")
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: _log_surprise(server, context))
+    _handle_signals(server, line)
+    files: list[Path] = []
     try:
-        await server.start()
+        await server.start(before_ready=lambda: files.extend(_write_files(server)))
     except OptionsError as error:
         server.logger.fatal(str(error))
         return 1
     except OSError as error:
         server.logger.fatal(f"Error listening on port: {join_host_port(options.host, options.port)}, {error}")
         return 1
-    _handle_signals(server, line)
-    files = _write_files(server)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
@@ -110,13 +110,22 @@ def _handle_signals(server: Server, line: CommandLine) -> None:
 
     def stop(name: str) -> None:
         server.logger.info(f'Trapped "{name}" signal')
+        if not server.is_ready:
+            # Still opening the store, which may be ended at any moment like everything the store does.
+            server.logger.info("Server Exiting..")
+            os._exit(0)
         task = loop.create_task(server.stop())
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
     def lame_duck() -> None:
         server.logger.info('Trapped "user defined signal 2" signal')
-        server.enter_lame_duck()
+        if server.is_ready:
+            server.enter_lame_duck()
+
+    def reload() -> None:
+        if server.is_ready:
+            _reload(server, line)
 
     def reopen() -> None:
         server.logger.reopen()
@@ -126,7 +135,7 @@ def _handle_signals(server: Server, line: CommandLine) -> None:
     loop.add_signal_handler(signal.SIGTERM, stop, "terminated")
     loop.add_signal_handler(signal.SIGUSR1, reopen)
     loop.add_signal_handler(signal.SIGUSR2, lame_duck)
-    loop.add_signal_handler(signal.SIGHUP, _reload, server, line)
+    loop.add_signal_handler(signal.SIGHUP, reload)
 
 
 def _reload(server: Server, line: CommandLine) -> None:

@@ -64,8 +64,11 @@ class Server:
 
     # -- starting ----------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Open the store and the ports; when this returns, clients can connect. Raises OptionsError or OSError."""
+    async def start(self, *, before_ready: Callable[[], None] = lambda: None) -> None:
+        """Open the store and the ports; when this returns, clients can connect. Raises OptionsError or OSError.
+
+        `before_ready` is called when the ports are known and before the log says that the server is ready.
+        """
         loop = asyncio.get_running_loop()
         self.loop = loop
         banner.starting(self.logger, self.name, self.server_id, self.options)
@@ -91,6 +94,7 @@ class Server:
         self._set_advertised_address()
         self.edge.perform()
         self.is_ready = True
+        before_ready()
         self.logger.info(f"Listening for client connections on {join_host_port(self.host, self.port)}")
         self.logger.info("Server is ready")
 
