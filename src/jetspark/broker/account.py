@@ -58,13 +58,16 @@ class Account:
     def _system_publish(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
         """`$JS.…` and its kin; True when the message has been dealt with wholly."""
         if subject.startswith(b"$JS."):
-            handled = self.jetstream.receive(session, subject, reply, header_size, body)
-            if self.interest.dollar_count > 0:
+            route: Route | None = None
+            if self.interest.dollar_count > 0 or self.jetstream.captures_dollar:
+                # Asked before the request is carried out: it is not seen by what it creates.
                 route = self.interest.reply_route(subject)
+            handled = self.jetstream.receive(session, subject, reply, header_size, body)
+            if route is not None:
                 if route.has_subscribers and self.fan_out(session, route, subject, reply, header_size, body):
                     handled = True
                 stream = route.stream
-                if stream is not None:
+                if stream is not None and not stream.deleted:
                     stream.ingest(session, subject, reply, header_size, body)
                     handled = True
             if not handled and reply:

@@ -24,9 +24,9 @@ def stamp(account: Account) -> advisories.Stamp:
 
 
 def announce(account: Account, event: advisories.Event) -> None:
-    """Publish an advisory as a message of the account; a stream may keep it."""
+    """Publish an advisory as a message of the account at the end of this turn, after what it is about."""
     subject, document = event
-    account.publish_from_server(subject.encode(), b"", 0, encode_json(document))
+    account.broker.announce_soon(account, subject.encode(), encode_json(document))
 
 
 def is_heard(account: Account, subject: str) -> bool:

@@ -73,6 +73,8 @@ class Broker(TimerOwner):
         self._urgent: bool = False
         self._in_flight: PendingCommit | None = None
         self._lazy_timer = Timer(self, TIMER_LAZY_COMMIT)
+        # Advisories wait for the end of the turn, so that none gets into the middle of what it is about.
+        self._announcements: list[tuple[Account, bytes, bytes]] = []
         # Streams in memory whose consumers wait for the end of the turn.
         self._settling: list[Stream] = []
         self.shutting_down: bool = False
@@ -192,6 +194,9 @@ class Broker(TimerOwner):
         if not self._urgent:
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + LAZY_COMMIT_NS)
 
+    def announce_soon(self, account: Account, subject: bytes, body: bytes) -> None:
+        self._announcements.append((account, subject, body))
+
     def settle_soon(self, stream: Stream) -> None:
         self._settling.append(stream)
 
@@ -200,8 +205,12 @@ class Broker(TimerOwner):
         self._urgent = True
 
     def settle(self) -> None:
-        """End of a turn: memory streams become visible."""
-        while self._settling:
+        """End of a turn: advisories go out, memory streams become visible."""
+        while self._settling or self._announcements:
+            announcements = self._announcements
+            self._announcements = []
+            for account, subject, body in announcements:
+                account.publish_from_server(subject, b"", 0, body)
             settling = self._settling
             self._settling = []
             for stream in settling:

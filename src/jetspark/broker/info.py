@@ -5,10 +5,12 @@ Reads only. The shape of the documents is the `api` room's; when an answer may l
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jetspark.api import responses
 from jetspark.api.asset_metadata import with_response_metadata
+from jetspark.api.consumer_defaults import DEFAULT_INACTIVE_THRESHOLD_NS
 from jetspark.api.stream_state import LostStreamData, StreamState
 from jetspark.api.timestamps import ZERO_TIME_NS, WireTime, format_time
 from jetspark.broker.options import VERSION
@@ -70,13 +72,14 @@ def subject_counts(stream: Stream, wanted: SubjectFilter, offset: int, limit: in
 
 
 def stream_fields(
-    stream: Stream, state: StreamState, *, leader: str = "", with_domain: bool = True
+    stream: Stream, state: StreamState, *, leader: str = "", with_domain: bool = True, is_listed: bool = False
 ) -> dict[str, Any]:
-    """What every answer about a stream carries."""
+    """What every answer about a stream carries. In lists the metadata is shown as it is stored."""
     broker = stream.broker
     features = stream.features
+    config = stream.config if is_listed else with_response_metadata(stream.config, VERSION)
     return responses.stream_info_fields(
-        config=with_response_metadata(stream.config, VERSION).encode(),
+        config=config.encode(),
         created_ns=stream.created_ns,
         state=state,
         now_ns=broker.now_ns,
@@ -87,8 +90,13 @@ def stream_fields(
     )
 
 
-def consumer_fields(consumer: Consumer) -> dict[str, Any]:
-    """What every answer about a consumer carries."""
+def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str, Any]:
+    """What every answer about a consumer carries. In lists the metadata is shown as it is stored."""
+    config = consumer.config
+    if not config.is_durable and config.inactive_threshold == 0:
+        config = replace(config, inactive_threshold=DEFAULT_INACTIVE_THRESHOLD_NS)
+    if not is_listed:
+        config = with_response_metadata(config, VERSION)
     state = consumer.state
     now_ns = consumer.broker.now_ns
     paused_until_ns = consumer.lifecycle.paused_until_ns
@@ -96,7 +104,7 @@ def consumer_fields(consumer: Consumer) -> dict[str, Any]:
         stream=consumer.stream.name,
         name=consumer.name,
         created_ns=consumer.created_ns,
-        config=with_response_metadata(consumer.config, VERSION).encode(),
+        config=config.encode(),
         delivered=responses.sequence_info(
             state.delivered_consumer_seq, state.delivered_stream_seq, state.last_delivered_ts_ns
         ),

@@ -287,12 +287,18 @@ class Stream:
 
     def purge(self, filter_subject: bytes, below_seq: i64, keep: i64) -> i64:
         """The purge of the API: by subject, up to a sequence, or all but the newest."""
+        store = self.store
         if not filter_subject and keep <= 0:
-            return self.purge_below(below_seq if below_seq > 0 else self.store.last_seq + 1)
-        patterns = [filter_subject] if filter_subject else []
-        count = self.store.purge_subject(SubjectFilter(patterns), below_seq, keep)
-        if count > 0:
-            self.after_purge()
+            count = store.purge_below(below_seq if 0 < below_seq <= store.last_seq else store.last_seq + 1)
+            if below_seq > store.last_seq + 1:
+                # Sequences that were never used are purged too: the stream goes on after them.
+                store.skip_to(below_seq - 1, store.last_ts_ns)
+        else:
+            patterns = [filter_subject] if filter_subject else []
+            count = store.purge_subject(SubjectFilter(patterns), below_seq, keep)
+        for consumer in self.consumers.values():
+            consumer.skip_purged(filter_subject)
+        self.after_purge()
         self.mark_dirty()
         return count
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.consumer_defaults import DEFAULT_INACTIVE_THRESHOLD_NS
 from jetspark.broker.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class Lifecycle(TimerOwner):
 
     def configure(self, config: ConsumerConfig) -> None:
         self.threshold_ns = config.inactive_threshold
+        if self.threshold_ns == 0 and not config.is_durable:
+            self.threshold_ns = DEFAULT_INACTIVE_THRESHOLD_NS
         self._arm_inactive()
 
     def stop(self) -> None:

@@ -14,11 +14,11 @@ from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.priority_group import is_valid_group_name
 from jetspark.api.requests import parse_pause_request, parse_reset_request, parse_unpin_request
 from jetspark.api.timestamps import WireTime
+from jetspark.broker.endpoints.call import ApiCall, bounded
 from jetspark.broker.info import consumer_fields
 
 if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
-    from jetspark.broker.endpoints.call import ApiCall
 
 
 def pause(call: ApiCall, names: list[str], rest: str) -> None:
@@ -60,8 +60,10 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
         # The consumer itself would listen here; without it nobody answers.
         return
     request = parse_reset_request(call.body)
-    seq = reset_seq(consumer, request.seq)
+    seq = reset_seq(consumer, bounded(request.seq))
     consumer.restart_at(seq)
+    # A consumer of last messages no longer is one.
+    call.jetstream.save_consumer(consumer)
     document = responses.consumer_reset(consumer_fields(consumer), seq)
     if consumer.log.enabled:
         call.answer_durable(document)

@@ -82,7 +82,7 @@ def infos(call: ApiCall, names: list[str], rest: str) -> None:
     stream = call.jetstream.stream(names[0])
     found = listed(stream)
     start, end = responses.page(len(found), request.offset, responses.LIST_PAGE_LIMIT)
-    documents = [consumer_fields(stream.consumers[name]) for name in found[start:end]]
+    documents = [consumer_fields(stream.consumers[name], is_listed=True) for name in found[start:end]]
     call.answer(responses.consumer_list(documents, len(found), request.offset))
 
 

@@ -19,6 +19,7 @@ from jetspark.api.requests import (
     parse_direct_get_request,
 )
 from jetspark.api.timestamps import format_time
+from jetspark.broker.endpoints.call import bounded
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.view import RecordView
@@ -56,10 +57,11 @@ def receive(jetstream: JetStream, path: bytes, reply: bytes, header: bytes, body
     except DirectGetError as error:
         answer.send(headers.status_block(error.code, error.description.encode(), []), b"")
         return True
-    answer.with_headers = not request.no_hdr
+    # nats-server keeps the headers of this kind whatever was asked.
+    answer.with_headers = not request.no_hdr or bool(request.multi_last)
     if request.multi_last:
         multi(answer, stream, request)
-    elif request.batch > 0:
+    elif request.batch != 0:
         batch(answer, stream, request)
     else:
         single(answer, stream, request)
@@ -136,7 +138,7 @@ def bytes_max(stream: Stream, request: MsgGetRequest) -> i64:
 def start_seq(stream: Stream, request: MsgGetRequest) -> i64:
     if request.start_time is not None:
         return stream.store.seq_at_time(request.start_time.unix_ns)
-    return request.seq if request.seq <= stream.store.last_seq else stream.store.last_seq + 1
+    return bounded(request.seq)
 
 
 def single(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
@@ -175,7 +177,9 @@ def batch(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
                 answer.send(NOT_FOUND, b"")
                 return
             break
-        pending -= 1
+        if answer.with_headers:
+            # Without headers nobody is told, and nats-server does not count either.
+            pending -= 1
         answer.send_message(view, progress(pending, answer.last_seq))
         seq = found + 1
         if answer.sent_bytes >= budget:
@@ -190,9 +194,9 @@ def multi(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
     ceiling: i64 = store.last_seq
     if request.up_to_time is not None:
         ceiling = store.seq_at_time(request.up_to_time.unix_ns) - 1
-    elif 0 < request.up_to_seq < store.last_seq:
-        ceiling = request.up_to_seq
-    shown_ceiling: i64 = request.up_to_seq if request.up_to_seq > store.last_seq else ceiling
+    elif request.up_to_seq > 0:
+        # A ceiling above the stream finds nothing, as on nats-server.
+        ceiling = request.up_to_seq if bounded(request.up_to_seq) <= store.last_seq else 0
     found = last_per_subject(stream, SubjectFilter([f.encode() for f in request.multi_last]), ceiling)
     if len(found) > RESULTS_MAX:
         answer.send(TOO_MANY, b"")
@@ -202,19 +206,20 @@ def multi(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
         return
     pending: i64 = len(found) - 1
     budget = bytes_max(stream, request)
+    from_seq = bounded(request.seq)
     sent = 0
     for seq in found:
-        if seq >= request.seq:
+        if seq >= from_seq:
             if not store.view(seq, view):
                 answer.send(NOT_FOUND, b"")
                 return
             answer.send_message(view, progress(pending, answer.last_seq))
             sent += 1
+            if answer.sent_bytes >= budget or (0 < request.batch <= sent):
+                break
         if pending > 0:
             pending -= 1
-        if answer.sent_bytes >= budget or (0 < request.batch <= sent):
-            break
-    answer.send_end(pending, [(b"Nats-UpTo-Sequence", b"%d" % shown_ceiling)])
+    answer.send_end(pending, [(b"Nats-UpTo-Sequence", b"%d" % ceiling)])
 
 
 def last_per_subject(stream: Stream, wanted: SubjectFilter, ceiling: i64) -> list[int]:

@@ -91,6 +91,9 @@ def receive(jetstream: JetStream, session: Session, verb: bytes, reply: bytes, h
         endpoint[1](call, names, rest)
     except ApiError as error:
         call.fail(error)
+    except OverflowError:
+        # A number that fits the wire and no stream.
+        call.fail(make(ErrorCode.BAD_REQUEST))
     return True
 
 

@@ -9,10 +9,10 @@ from mypy_extensions import i64
 from jetspark.api import responses
 from jetspark.api.error_codes import ErrorCode, make
 from jetspark.api.requests import MsgGetRequest, parse_msg_delete_request, parse_msg_get_request
+from jetspark.broker.endpoints.call import ApiCall, bounded
 from jetspark.protocol.subjects import SubjectFilter
 
 if TYPE_CHECKING:
-    from jetspark.broker.endpoints.call import ApiCall
     from jetspark.broker.stream import Stream
 
 
@@ -42,10 +42,8 @@ def find(stream: Stream, request: MsgGetRequest) -> i64:
     start: i64 = 0
     if request.start_time is not None:
         start = store.seq_at_time(request.start_time.unix_ns)
-    elif request.seq <= store.last_seq:
-        start = request.seq
     else:
-        return 0
+        start = bounded(request.seq)
     if request.next_by_subj:
         wanted = SubjectFilter([request.next_by_subj.encode()])
         return store.next_match(start, store.last_seq, wanted, stream.view)
@@ -62,8 +60,12 @@ def delete(call: ApiCall, names: list[str], rest: str) -> None:
         raise make(ErrorCode.STREAM_SEALED)
     if stream.config.deny_delete:
         raise make(ErrorCode.STREAM_MSG_DELETE_FAILED, err="message delete not permitted")
-    if request.seq > stream.store.last_seq:
+    store = stream.store
+    seq = bounded(request.seq)
+    if not stream.in_memory and seq > store.last_seq:
         raise make(ErrorCode.STREAM_MSG_DELETE_FAILED, err="stream store EOF")
-    if not stream.remove(request.seq, not request.no_erase):
+    if not stream.in_memory and seq < store.first_seq:
+        raise make(ErrorCode.STREAM_MSG_DELETE_FAILED, err="no message found")
+    if not stream.remove(seq, not request.no_erase):
         raise make(ErrorCode.SEQUENCE_NOT_FOUND, seq=request.seq)
     call.answer_about(stream, responses.success(responses.STREAM_MSG_DELETE))

@@ -18,12 +18,12 @@ from jetspark.api.requests import (
 )
 from jetspark.api.stream_checks import check_new_stream, check_stream_update
 from jetspark.api.stream_config import parse_stream_config_request
+from jetspark.broker.endpoints.call import ApiCall, bounded
 from jetspark.broker.endpoints.contexts import stream_context
 from jetspark.broker.info import stream_fields, stream_state, subject_counts
 from jetspark.protocol.subjects import SubjectFilter, collides
 
 if TYPE_CHECKING:
-    from jetspark.broker.endpoints.call import ApiCall
     from jetspark.broker.jetstream import JetStream
 
 
@@ -74,7 +74,7 @@ def infos(call: ApiCall, names: list[str], rest: str) -> None:
     documents = []
     for name in found[start:end]:
         stream = call.jetstream.streams[name]
-        documents.append(stream_fields(stream, stream_state(stream)))
+        documents.append(stream_fields(stream, stream_state(stream), is_listed=True))
     call.answer(responses.stream_list(documents, len(found), request.offset))
 
 
@@ -125,5 +125,5 @@ def purge(call: ApiCall, names: list[str], rest: str) -> None:
         raise make(ErrorCode.STREAM_SEALED)
     if stream.config.deny_purge:
         raise make(ErrorCode.STREAM_PURGE_FAILED, err="stream purge not permitted")
-    purged = stream.purge(request.filter.encode(), request.seq, request.keep)
+    purged = stream.purge(request.filter.encode(), bounded(request.seq), bounded(request.keep))
     call.answer_about(stream, responses.stream_purged(purged))
