@@ -77,6 +77,9 @@ class Broker(TimerOwner):
         self._announcements: list[tuple[Account, bytes, bytes]] = []
         # Streams in memory whose consumers wait for the end of the turn.
         self._settling: list[Stream] = []
+        # Batches that clients have begun and not ended, on all streams.
+        self.atomic_batch_count: int = 0
+        self.fast_batch_count: int = 0
         self.shutting_down: bool = False
         self.api_total: int = 0
         self.api_errors: int = 0

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from jetspark.broker import counters
+from jetspark.broker.atomic_batch import AtomicBatches, remove_torn
 from jetspark.broker.features import StreamFeatures
 from jetspark.broker.lifetimes import Lifetimes
-from jetspark.broker.publish import Publish
+from jetspark.broker.publish import BATCH_ID, Publish
 from jetspark.broker.transforms import Republisher, SubjectRewriter
 from jetspark.store.view import RecordView
 
 if TYPE_CHECKING:
+    from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
 
 
@@ -30,6 +32,7 @@ def features_for(stream: Stream) -> StreamFeatures | None:
         or config.republish is not None
         or config.allow_msg_ttl
         or config.allow_msg_counter
+        or config.allow_atomic
     )
     after: FeatureSet | None = FeatureSet(stream) if is_needed else None
     if before is not None:
@@ -57,6 +60,7 @@ class FeatureSet(StreamFeatures):
             self.republishes = True
         self.lifetimes: Lifetimes | None = Lifetimes(stream) if config.allow_msg_ttl else None
         self.counts: bool = config.allow_msg_counter
+        self.atomic_batches: AtomicBatches | None = AtomicBatches(stream) if config.allow_atomic else None
 
     def take_over(self, before: FeatureSet) -> None:
         """The configuration changed: keep what the features knew."""
@@ -67,10 +71,18 @@ class FeatureSet(StreamFeatures):
                 self.recovered()
         if self.republisher is not None and before.republisher is not None:
             self.republisher.take_over(before.republisher)
+        if self.atomic_batches is not None and before.atomic_batches is not None:
+            self.atomic_batches.take_over(before.atomic_batches)
 
     def transform(self, publish: Publish) -> None:
         if self.rewriter is not None:
             publish.subject = self.rewriter.rewrite(publish.subject) or publish.subject
+
+    def intercept(self, publish: Publish, session: Session | None) -> bool:
+        if self.atomic_batches is not None and publish.asks.get(BATCH_ID):
+            self.atomic_batches.receive(publish)
+            return True
+        return False
 
     def apply_counter(self, publish: Publish) -> None:
         if self.counts:
@@ -100,6 +112,8 @@ class FeatureSet(StreamFeatures):
         return self.lifetimes is not None and self.lifetimes.expire(view)
 
     def recovered(self) -> None:
+        if self.atomic_batches is not None:
+            remove_torn(self._stream)
         if self.lifetimes is not None:
             self._stream.store.scan_headers(0, self.recover_message)
 
@@ -111,3 +125,5 @@ class FeatureSet(StreamFeatures):
     def stop(self) -> None:
         if self.lifetimes is not None:
             self.lifetimes.stop()
+        if self.atomic_batches is not None:
+            self.atomic_batches.stop()

@@ -38,6 +38,8 @@ FAST_BATCH_SUFFIX: Final = b".$FI"
 
 HEADER_SIZE_MAX: Final = 65535
 
+NOTHING_STAGED: Final[dict[bytes, bool]] = {}
+
 # A disk that failed is left alone for this long; publishes are refused meanwhile.
 RETRY_AFTER_FAILURE_NS: Final = 250_000_000
 
@@ -148,7 +150,7 @@ def verify_headers(stream: Stream, publish: Publish) -> None:
     counters.verify(publish, config.allow_msg_counter)
     verify_expectations(stream, publish)
     if not publish.is_internal:
-        schedule_rules.verify(stream, publish)
+        schedule_rules.verify(stream, publish, NOTHING_STAGED)
         if publish.asks.get(STREAM_SOURCE):
             raise make(ErrorCode.MESSAGE_SOURCE_HEADER_NOT_ALLOWED)
     # A mirror repeats what its origin has decided about duplicates.
@@ -258,13 +260,20 @@ def verify_disk(stream: Stream) -> None:
 
 def store(stream: Stream, publish: Publish) -> i64:
     """Store a message that passed; returns its sequence."""
+    seq = put(stream, publish)
+    make_way(stream, publish, seq)
+    if stream.retention.limited:
+        stream.retention.after_append(publish.subject, seq)
+    return seq
+
+
+def put(stream: Stream, publish: Publish) -> i64:
+    """The storing itself; what the message replaces, and what limits take for it, has yet to go."""
     if is_unwanted(stream, publish):
         seq = stream.store.last_seq + 1 if publish.copy_seq == 0 else publish.copy_seq
         stream.store.skip_to(seq, stream.broker.now_ns)
         stream.mark_dirty()
         note_message_id(stream, publish, seq)
-        if publish.rollup and may_roll_up(stream):
-            stream.purge(publish.subject if publish.rollup == b"sub" else b"", 0, 0)
         return seq
     features = stream.features
     previous: i64 = 0
@@ -272,11 +281,10 @@ def store(stream: Stream, publish: Publish) -> i64:
         previous = stream.store.subject_last_seq(publish.subject)
     body = publish.header + publish.payload if publish.header else publish.payload
     if publish.copy_seq == 0:
-        seq = stream.append(publish.subject, len(publish.header), body)
+        seq = stream.put(publish.subject, len(publish.header), body)
     else:
-        seq = stream.append_copy(publish.copy_seq, publish.copy_ts_ns, publish.subject, len(publish.header), body)
+        seq = stream.put_copy(publish.copy_seq, publish.copy_ts_ns, publish.subject, len(publish.header), body)
     note_message_id(stream, publish, seq)
-    make_way(stream, publish, seq)
     if features is not None:
         features.stored(publish, seq, previous)
     return seq

@@ -27,13 +27,16 @@ SCHEDULE_ROLLUP: Final = b"Nats-Schedule-Rollup"
 PURGE: Final = b"purge"
 
 
-def verify(stream: Stream, publish: Publish) -> None:
-    """ApiError for a message whose schedule headers make no sense; otherwise the message learns what it is."""
+def verify(stream: Stream, publish: Publish, staged: dict[bytes, bool]) -> None:
+    """ApiError for a message whose schedule headers make no sense; otherwise the message learns what it is.
+
+    `staged` has the subjects that a batch writes to before this message, and whether to a schedule.
+    """
     asks = publish.asks
     if SCHEDULE in asks or TIME_ZONE in asks:
         verify_schedule(stream, publish)
     if asks.get(SCHEDULE_NEXT):
-        verify_end(stream, publish)
+        verify_end(stream, publish, staged)
     elif asks.get(SCHEDULER):
         raise make(ErrorCode.MESSAGE_SCHEDULES_SCHEDULER_INVALID)
 
@@ -68,14 +71,15 @@ def verify_schedule(stream: Stream, publish: Publish) -> None:
         publish.header = headers.append_headers(publish.header, [(ROLLUP, b"sub")])
 
 
-def verify_end(stream: Stream, publish: Publish) -> None:
+def verify_end(stream: Stream, publish: Publish, staged: dict[bytes, bool]) -> None:
     """Clients may end a schedule, and nothing else, with `Nats-Schedule-Next`."""
     scheduler = publish.asks.get(SCHEDULER, b"")
     if publish.asks.get(SCHEDULE_NEXT) != PURGE or scheduler == publish.subject or not is_literal(scheduler):
         raise make(ErrorCode.MESSAGE_SCHEDULES_SCHEDULER_INVALID)
     if not stream.config.allow_msg_schedules:
         raise make(ErrorCode.MESSAGE_SCHEDULES_DISABLED)
-    if not is_schedule_or_nothing(stream, scheduler):
+    is_schedule = staged[scheduler] if scheduler in staged else is_schedule_or_nothing(stream, scheduler)
+    if not is_schedule:
         raise make(ErrorCode.MESSAGE_SCHEDULES_SCHEDULER_INVALID)
     publish.ends_schedule = scheduler
 

@@ -124,6 +124,13 @@ class Stream:
 
     def append(self, subject: bytes, header_size: i64, body: bytes) -> i64:
         """Store a message that has passed every check, and let limits take what must go."""
+        seq = self.put(subject, header_size, body)
+        if self.retention.limited:
+            self.retention.after_append(subject, seq)
+        return seq
+
+    def put(self, subject: bytes, header_size: i64, body: bytes) -> i64:
+        """Store a message; limits have yet to take what must go for it."""
         store = self.store
         now_ns = self.broker.now_ns
         # Time never runs backwards inside a stream, or looking up by time would go wrong.
@@ -133,16 +140,14 @@ class Stream:
         self.offer(subject)
         if self._ahead:
             self._pass_over(subject, seq)
-        if self.retention.limited:
-            self.retention.after_append(subject, seq)
         return seq
 
-    def append_copy(self, seq: i64, ts_ns: i64, subject: bytes, header_size: i64, body: bytes) -> i64:
+    def put_copy(self, seq: i64, ts_ns: i64, subject: bytes, header_size: i64, body: bytes) -> i64:
         """Store a message under the sequence and time it has in the stream it comes from."""
         self.store.append_at(seq, subject, header_size, body, ts_ns)
         self.offer(subject)
-        if self.retention.limited:
-            self.retention.after_append(subject, seq)
+        if self._ahead:
+            self._pass_over(subject, seq)
         return seq
 
     def store_own(self, publish: Publish) -> bool:
@@ -307,7 +312,7 @@ class Stream:
         if whole_stream:
             self.purge_below(seq)
         else:
-            count = self.store.purge_subject(SubjectFilter([subject]), 0, 1)
+            count = self.store.purge_subject(SubjectFilter([subject]), seq, 0)
             if count > 0:
                 self.after_purge()
         self.mark_dirty()
