@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import subprocess
@@ -14,6 +15,9 @@ from pathlib import Path
 import pytest
 
 from client.peer import ScriptedPeer
+
+from jetspark.client.aio import Connection, JetStream, Stream, connect
+from jetspark.errors import JetsparkError
 
 
 def server_binary() -> str:
@@ -131,3 +135,25 @@ async def peer() -> AsyncIterator[ScriptedPeer]:
     await made.start()
     yield made
     await made.stop()
+
+
+@pytest.fixture
+async def connection(url: str) -> AsyncIterator[Connection]:
+    """A connection to the shared server."""
+    async with await connect(url) as made:
+        yield made
+
+
+@pytest.fixture
+async def jetstream(connection: Connection, name: str) -> AsyncIterator[JetStream]:
+    """JetStream on the shared server; the stream called `name` is removed afterwards."""
+    made = connection.jetstream()
+    yield made
+    with contextlib.suppress(JetsparkError):
+        await made.delete_stream(name)
+
+
+@pytest.fixture
+async def stream(jetstream: JetStream, name: str) -> Stream:
+    """An empty stream on `<name>.>`, in memory."""
+    return await jetstream.create_stream(name, subjects=[f"{name}.>"], storage="memory")

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from client.conftest import NatsServer
 from client.peer import ScriptedPeer
+from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, Msg, connect
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
-    """Wait for a condition that nothing announces."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
 
 
 async def test_a_published_message_reaches_a_subscriber_with_its_headers(url: str, name: str) -> None:

@@ -1,7 +1,27 @@
 """The asyncio client: `connect()` and what it gives."""
 
 from jetspark.client.aio.connection import Connection, connect
+from jetspark.client.aio.consumer import Consumer
+from jetspark.client.aio.consuming import Consuming
+from jetspark.client.aio.fetching import Batch
+from jetspark.client.aio.jetstream import JetStream
 from jetspark.client.aio.msg import Msg
+from jetspark.client.aio.ordered import OrderedConsumer
+from jetspark.client.aio.publishing import PublishFuture
+from jetspark.client.aio.stream import StoredMsg, Stream
 from jetspark.client.aio.subscription import Subscription
 
-__all__ = ["Connection", "Msg", "Subscription", "connect"]
+__all__ = [
+    "Batch",
+    "Connection",
+    "Consumer",
+    "Consuming",
+    "JetStream",
+    "Msg",
+    "OrderedConsumer",
+    "PublishFuture",
+    "StoredMsg",
+    "Stream",
+    "Subscription",
+    "connect",
+]

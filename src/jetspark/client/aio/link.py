@@ -33,6 +33,7 @@ from jetspark.client.errors import (
     ConnectTimeoutError,
     NoServersError,
     ProtocolError,
+    RequestTimeoutError,
     SecureConnectionError,
     StaleConnectionError,
 )
@@ -149,12 +150,23 @@ class Link(Exchange):
             task.cancel()
             await asyncio.wait({task}, timeout=1.0)
 
+    async def join_only(self, task: asyncio.Task[Any], timeout_s: float | None) -> None:
+        """Wait for a background task and leave it running when the time is over."""
+        if not task.done() and not self.is_current(task):
+            done, _ = await asyncio.wait({task}, timeout=timeout_s)
+            if not done:
+                raise RequestTimeoutError(f"still running after {timeout_s} s")
+
     def report(self, error: BaseException | None) -> None:
         """Tell the user about something nobody waits for: the log, and the hook."""
         if error is None:
             return
         log.error("%s: %s", type(error).__name__, error, exc_info=error if error.__traceback__ else None)
         self._hook(self.options.on_error, error)
+
+    def call_hook(self, hook: Callable[..., Any], *arguments: Any) -> None:
+        """Call a user's function beside the work; what it raises is logged."""
+        self._hook(hook, *arguments)
 
     def _hook(self, hook: Callable[..., Any] | None, *arguments: Any) -> None:
         if hook is not None:
@@ -254,6 +266,7 @@ class Link(Exchange):
                     ConnectionLostError,
                     SecureConnectionError,
                     ProtocolError,
+                    RequestTimeoutError,
                 ) as error:
                     causes.append((address.url, error))
                 attempt += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 
@@ -62,3 +62,12 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
 
 def check_fork(pid: int) -> None:
     """A loop does not survive a fork by itself, so there is nothing to add here."""
+
+
+class Awaited:
+    """Makes something with a `wait` awaitable; on the other face there is nothing to await."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self.wait().__await__()  # type: ignore[attr-defined,no-any-return]

@@ -1,0 +1,190 @@
+"""What the server tells about streams, consumers and publishes, as typed values.
+
+Every value keeps the whole document it was read from in `raw`, so that fields of a newer server are not lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.stream_config import StreamConfig
+from jetspark.api.stream_state import StreamState
+from jetspark.client.api_errors import api_error
+from jetspark.client.errors import JetStreamError
+
+
+@dataclass(frozen=True, slots=True)
+class PubAck:
+    """The stream has it."""
+
+    stream: str
+    seq: int
+    duplicate: bool = False
+    """Its message id was seen before: nothing new was stored, and `seq` is the first one's."""
+    domain: str = ""
+    batch: str = ""
+    count: int = 0
+    value: str = ""
+    """The counter's new value, on a counter stream."""
+
+
+def parse_pub_ack(document: bytes) -> PubAck:
+    """Read an acknowledgement; raises the ApiError it may be."""
+    try:
+        raw = msgspec.json.decode(document)
+    except msgspec.DecodeError:
+        raw = None
+    if not isinstance(raw, dict):
+        raise JetStreamError(f"not an acknowledgement of a stream: {document[:80]!r}")
+    if "error" in raw:
+        raise api_error(raw["error"])
+    if not isinstance(raw.get("stream"), str) or not isinstance(raw.get("seq"), int):
+        # Somebody else answered: the subject has a responder that is no stream.
+        raise JetStreamError(f"not an acknowledgement of a stream: {document[:80]!r}")
+    return PubAck(
+        raw["stream"],
+        raw["seq"],
+        bool(raw.get("duplicate", False)),
+        raw.get("domain", ""),
+        raw.get("batch", ""),
+        raw.get("count", 0),
+        raw.get("val", ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamInfo:
+    """A stream's settings and state."""
+
+    config: StreamConfig
+    state: StreamState
+    created: str
+    domain: str = ""
+    cluster: dict[str, Any] | None = None
+    mirror: dict[str, Any] | None = None
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.config.name
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> StreamInfo:
+        """From an answer."""
+        return cls(
+            StreamConfig.decode(raw["config"]),
+            StreamState.decode(raw["state"]),
+            str(raw.get("created", "")),
+            str(raw.get("domain", "")),
+            raw.get("cluster"),
+            raw.get("mirror"),
+            list(raw.get("sources") or []),
+            raw,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SequencePair:
+    """A position: in the consumer's deliveries and in the stream."""
+
+    consumer_seq: int
+    stream_seq: int
+    last_active: str = ""
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> SequencePair:
+        """From an answer."""
+        return cls(int(raw.get("consumer_seq", 0)), int(raw.get("stream_seq", 0)), str(raw.get("last_active", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityGroupState:
+    """Who is pinned in a priority group; empty when nobody is."""
+
+    group: str
+    pinned_client_id: str = ""
+    pinned_ts: str = ""
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> PriorityGroupState:
+        """From an answer, in today's words or in the first specification's."""
+        pinned = raw.get("pinned_client_id", raw.get("pinned_id", ""))
+        return cls(str(raw.get("group", raw.get("name", ""))), str(pinned), str(raw.get("pinned_ts", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerInfo:
+    """A consumer's settings and state."""
+
+    stream_name: str
+    name: str
+    config: ConsumerConfig
+    delivered: SequencePair
+    ack_floor: SequencePair
+    num_ack_pending: int
+    num_redelivered: int
+    num_waiting: int
+    num_pending: int
+    created: str = ""
+    push_bound: bool = False
+    paused: bool = False
+    pause_remaining_ns: int = 0
+    priority_groups: list[PriorityGroupState] = field(default_factory=list)
+    cluster: dict[str, Any] | None = None
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> ConsumerInfo:
+        """From an answer."""
+        return cls(
+            stream_name=str(raw.get("stream_name", "")),
+            name=str(raw.get("name", "")),
+            config=ConsumerConfig.decode(raw.get("config", {})),
+            delivered=SequencePair.read(raw.get("delivered") or {}),
+            ack_floor=SequencePair.read(raw.get("ack_floor") or {}),
+            num_ack_pending=int(raw.get("num_ack_pending", 0)),
+            num_redelivered=int(raw.get("num_redelivered", 0)),
+            num_waiting=int(raw.get("num_waiting", 0)),
+            num_pending=int(raw.get("num_pending", 0)),
+            created=str(raw.get("created", "")),
+            push_bound=bool(raw.get("push_bound", False)),
+            paused=bool(raw.get("paused", False)),
+            pause_remaining_ns=int(raw.get("pause_remaining", 0)),
+            priority_groups=[PriorityGroupState.read(one) for one in raw.get("priority_groups") or []],
+            cluster=raw.get("cluster"),
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """What the account uses of JetStream and may use."""
+
+    memory: int
+    storage: int
+    streams: int
+    consumers: int
+    limits: dict[str, Any]
+    api: dict[str, Any]
+    domain: str = ""
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, raw: dict[str, Any]) -> AccountInfo:
+        """From an answer."""
+        return cls(
+            int(raw.get("memory", 0)),
+            int(raw.get("storage", 0)),
+            int(raw.get("streams", 0)),
+            int(raw.get("consumers", 0)),
+            dict(raw.get("limits") or {}),
+            dict(raw.get("api") or {}),
+            str(raw.get("domain", "")),
+            raw,
+        )

@@ -1,0 +1,19 @@
+"""Waiting for a condition that nothing announces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
+    """Return once the condition holds; it may be a coroutine function."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            held = condition()
+            if isinstance(held, Awaitable):
+                held = await held
+            if held:
+                return
+            await asyncio.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
