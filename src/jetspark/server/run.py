@@ -14,7 +14,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jetspark import __version__, _build
 from jetspark.broker.options import VERSION
@@ -22,9 +22,11 @@ from jetspark.server.flags import CommandLine, UsageError, options_from, parse_c
 from jetspark.server.listener import join_host_port
 from jetspark.server.loops import loop_factory
 from jetspark.server.options import Options, OptionsError
-from jetspark.server.server import Server
 from jetspark.server.signals import send_signal
 from jetspark.server.usage import TLS_HELP, USAGE
+
+if TYPE_CHECKING:
+    from jetspark.server.server import Server
 
 _NAME: Final = "jetspark server"
 # Collections of the youngest objects cost the loop a pause each; messages leave no cycles behind, so they are rare.
@@ -73,6 +75,9 @@ def _fail(error: Exception) -> int:
 
 
 async def _serve(line: CommandLine, options: Options) -> int:
+    # Imported when needed: asking for the version or checking a file is answered at once.
+    from jetspark.server.server import Server
+
     try:
         server = Server(options)
     except (OptionsError, OSError) as error:

@@ -11,7 +11,7 @@ import os
 import random
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jetspark.broker.broker import Broker
 from jetspark.broker.options import BrokerOptions
@@ -25,14 +25,16 @@ from jetspark.server.edge import Edge
 from jetspark.server.identity import new_server_id
 from jetspark.server.listener import Listener, join_host_port
 from jetspark.server.log import Logger, logger_from
-from jetspark.server.monitor import Monitor
 from jetspark.server.options import Options, OptionsError, TlsOptions, validate
 from jetspark.server.secure import SecureLayer
 from jetspark.server.storage import StoreDirectory
 from jetspark.server.tls import ssl_context
 from jetspark.server.trace import TracedConnection
-from jetspark.server.websocket import WebsocketListener
 from jetspark.store.disk import FileDisk
+
+if TYPE_CHECKING:
+    from jetspark.server.monitor import Monitor
+    from jetspark.server.websocket import WebsocketListener
 
 # How long the last bytes may take on their way to clients when the server stops.
 _CLOSE_TIMEOUT_S: Final = 2.0
@@ -84,8 +86,7 @@ class Server:
             self.edge.configure(self.options)
             self._committer = Committer(self._disk, loop, self.edge.commit_done, self.edge.sync_failed)
             self.edge.use(self._committer)
-            self._monitor = Monitor(self)
-            await self._monitor.start()
+            await self._start_monitor()
             await self._start_jetstream()
             await self._open_ports()
         except BaseException:
@@ -98,9 +99,19 @@ class Server:
         self.logger.info(f"Listening for client connections on {join_host_port(self.host, self.port)}")
         self.logger.info("Server is ready")
 
+    async def _start_monitor(self) -> None:
+        if self.options.http_port or self.options.https_port:
+            # Imported when needed: an HTTP library takes as long to load as the rest of the server.
+            from jetspark.server.monitor import Monitor
+
+            self._monitor = Monitor(self)
+            await self._monitor.start()
+
     async def _open_ports(self) -> None:
         options = self.options
         if options.websocket.port:
+            from jetspark.server.websocket import WebsocketListener
+
             self._websocket = WebsocketListener(self.edge, options.websocket, self._new_connection, self.logger)
             await self._websocket.start()
         self._listener = Listener(self.loop, self._new_protocol())

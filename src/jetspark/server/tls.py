@@ -10,9 +10,6 @@ import hashlib
 import ssl
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
 from jetspark.server.options import OptionsError, TlsOptions
 
 _VERSIONS: Final = {"": ssl.TLSVersion.TLSv1_2, "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -58,6 +55,9 @@ def _openssl_name(name: str) -> str:
 
 def is_pinned(certificate_der: bytes, pinned: frozenset[str]) -> bool:
     """Is the certificate's public key one of those the operator listed (by SHA-256, in hex)?"""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
     certificate = x509.load_der_x509_certificate(certificate_der)
     key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return hashlib.sha256(key).hexdigest() in pinned
@@ -65,6 +65,8 @@ def is_pinned(certificate_der: bytes, pinned: frozenset[str]) -> bool:
 
 def certificate_names(certificate_der: bytes) -> list[str]:
     """Names a certificate may log in as, in the order they are tried: e-mail, DNS, URI, then the whole subject."""
+    from cryptography import x509
+
     certificate = x509.load_der_x509_certificate(certificate_der)
     names: list[str] = []
     try:
