@@ -10,7 +10,7 @@ MILLISECOND = 1_000_000
 Request = tuple[str, Any]
 Row = tuple[str, str, Any, list[Request]]
 
-STREAMS = [
+STREAMS: list[dict[str, Any]] = [
     {"name": "S", "subjects": ["s.>"]},
     {"name": "WQ", "subjects": ["w.>"], "retention": "workqueue"},
     {"name": "INT", "subjects": ["i.>"], "retention": "interest", "max_consumers": 2},

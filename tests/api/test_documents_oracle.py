@@ -67,7 +67,8 @@ def rebuilt_consumer_fields(theirs: dict[str, Any]) -> dict[str, Any]:
             responses.priority_group_state(group["group"], group.get("pinned_client_id", ""), ns(group["pinned_ts"]))
             for group in theirs.get("priority_groups", [])
         ],
-        **pairs,
+        delivered=pairs["delivered"],
+        ack_floor=pairs["ack_floor"],
     )
 
 

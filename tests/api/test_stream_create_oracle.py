@@ -10,7 +10,7 @@ from jetspark.api.asset_metadata import with_response_metadata
 from jetspark.api.error_codes import ApiError
 from jetspark.api.limits import ServerLimits
 from jetspark.api.stream_checks import StreamContext, check_new_stream
-from jetspark.api.stream_config import parse_stream_config_request
+from jetspark.api.stream_config import StreamConfig, parse_stream_config_request
 
 pytestmark = pytest.mark.oracle
 
@@ -19,7 +19,7 @@ LIMITS = ServerLimits(max_memory_bytes=100_000_000, max_storage_bytes=200_000_00
 
 def our_answer(bodies: list[Any]) -> dict[str, Any]:
     """Create the streams one after the other; the last one's outcome counts."""
-    streams = {}
+    streams: dict[str, StreamConfig] = {}
     for position, body in enumerate(bodies):
         try:
             request = parse_stream_config_request(encode(body))

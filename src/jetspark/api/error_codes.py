@@ -10,6 +10,7 @@ including the rows that only a cluster sends. A blank is written `{name}`.
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 from typing import Any, Final
 
@@ -260,6 +261,7 @@ class ErrorCode(IntEnum):
     # fmt: on
 
 
+_BLANK: Final = re.compile(r"\{(\w+)\}")
 _BY_NUMBER: Final = {int(row): row for row in ErrorCode}
 
 
@@ -298,8 +300,9 @@ class ApiError(JetsparkError):
 def make(error_code: ErrorCode, /, **substitutions: object) -> ApiError:
     """The error of that row, each `{blank}` filled: `make(ErrorCode.SEQUENCE_NOT_FOUND, seq=3)`."""
     description = error_code.template
-    for blank, value in substitutions.items():
-        description = description.replace("{" + blank + "}", str(value))
+    if substitutions:
+        # In one pass: a value may itself hold braces.
+        description = _BLANK.sub(lambda blank: str(substitutions[blank[1]]), description)
     return ApiError(error_code.status, int(error_code), description)
 
 
