@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TypedDict
 
 from jetspark.clock import SystemClock
 from jetspark.server.log import Logger, LoggingSink, logger_from
@@ -95,6 +96,65 @@ class RunningServer:
         self.server = server
 
 
+class _Arguments(TypedDict):
+    host: str
+    port: int
+    store_dir: str | Path | None
+    jetstream: bool
+    http_port: int | None
+    config_file: str | Path | None
+
+
+class _ServerThread:
+    """A loop in a thread, and a server in the loop."""
+
+    def __init__(self, options: Options | None, arguments: _Arguments) -> None:
+        self._options = options
+        self._arguments = arguments
+        self._running: RunningServer | None = None
+        self._failure: BaseException | None = None
+        self._is_settled = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._leave = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="jetspark-server", daemon=True)
+
+    def begin(self) -> RunningServer:
+        """Start and wait until clients can connect; a failure to start is raised here."""
+        self._thread.start()
+        self._is_settled.wait()
+        if self._running is None:
+            self._thread.join()
+            assert self._failure is not None
+            failure, self._failure = self._failure, None
+            raise failure
+        return self._running
+
+    def end(self) -> None:
+        """Stop and wait until everything is on the disk and the thread is gone."""
+        if self._loop is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._leave.set)
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._live())
+        except BaseException as error:  # noqa: BLE001 (carried to the caller's thread)
+            self._failure = error
+        finally:
+            self._is_settled.set()
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with serve_async(self._options, **self._arguments) as server:
+            self._running = RunningServer(server)
+            self._is_settled.set()
+            await self._leave.wait()
+
+
 @contextlib.contextmanager
 def serve(
     options: Options | None = None,
@@ -113,48 +173,16 @@ def serve(
 
     Takes the same arguments as `serve_async`.
     """
-    started: list[RunningServer] = []
-    failures: list[BaseException] = []
-    is_ready = threading.Event()
-    stop: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
-
-    async def live() -> None:
-        leave = asyncio.Event()
-        stop.append((asyncio.get_running_loop(), leave))
-        async with serve_async(
-            options,
-            host=host,
-            port=port,
-            store_dir=store_dir,
-            jetstream=jetstream,
-            http_port=http_port,
-            config_file=config_file,
-        ) as server:
-            started.append(RunningServer(server))
-            is_ready.set()
-            await leave.wait()
-
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=loop_factory()) as runner:
-                runner.run(live())
-        except BaseException as error:  # noqa: BLE001 (carried to the caller's thread)
-            failures.append(error)
-        finally:
-            is_ready.set()
-
-    thread = threading.Thread(target=run, name="jetspark-server", daemon=True)
-    thread.start()
-    is_ready.wait()
-    if not started:
-        thread.join()
-        raise failures[0]
+    arguments: _Arguments = {
+        "host": host,
+        "port": port,
+        "store_dir": store_dir,
+        "jetstream": jetstream,
+        "http_port": http_port,
+        "config_file": config_file,
+    }
+    thread = _ServerThread(options, arguments)
     try:
-        yield started[0]
+        yield thread.begin()
     finally:
-        loop, leave = stop[0]
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(leave.set)
-        thread.join()
-    if failures:
-        raise failures[0]
+        thread.end()

@@ -34,6 +34,30 @@ Handler = Callable[[Node], None]
 
 _PINNED_CERT: Final = re.compile("[0-9a-f]{64}")
 _HANDSHAKE_FALLBACK_S: Final = 0.05
+# Of the jetstream block: what only matters in a cluster.
+_CLUSTER_ONLY: Final = (
+    "extension_hint",
+    "unique_tag",
+    "max_outstanding_catchup",
+    "info_queue_limit",
+    "meta_compact",
+    "meta_compact_size",
+    "meta_compact_sync",
+    "max_concurrent_io",
+)
+_JETSTREAM_ALIASES: Final = {
+    "enable": "enabled",
+    "store": "store_dir",
+    "storedir": "store_dir",
+    "sync": "sync_interval",
+    "max_mem_store": "max_memory_store",
+    "max_mem": "max_memory_store",
+    "max_file": "max_file_store",
+    "key": "encryption_key",
+    "ek": "encryption_key",
+    "prev_key": "prev_encryption_key",
+    "prev_ek": "prev_encryption_key",
+}
 _WEBSOCKET_REFUSED: Final = (
     "advertise",
     "authorization",
@@ -119,33 +143,9 @@ def read_jetstream(node: Node, options: Options, problems: Problems) -> None:
             "prev_encryption_key": refuse("jetstream.prev_key"),
             "cipher": refuse("jetstream.cipher"),
             "tpm": refuse("jetstream.tpm"),
-            **dict.fromkeys(
-                (
-                    "extension_hint",
-                    "unique_tag",
-                    "max_outstanding_catchup",
-                    "info_queue_limit",
-                    "meta_compact",
-                    "meta_compact_size",
-                    "meta_compact_sync",
-                    "max_concurrent_io",
-                ),
-                nothing,
-            ),
+            **dict.fromkeys(_CLUSTER_ONLY, nothing),
         },
-        {
-            "enable": "enabled",
-            "store": "store_dir",
-            "storedir": "store_dir",
-            "sync": "sync_interval",
-            "max_mem_store": "max_memory_store",
-            "max_mem": "max_memory_store",
-            "max_file": "max_file_store",
-            "key": "encryption_key",
-            "ek": "encryption_key",
-            "prev_key": "prev_encryption_key",
-            "prev_ek": "prev_encryption_key",
-        },
+        _JETSTREAM_ALIASES,
     )
 
 
