@@ -162,7 +162,8 @@ def test_settings_may_change_and_go() -> None:
     client.publish_acked("S.a", b"before")
     client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["S.>"], "republish": {"src": "S.>", "dest": "R.>"}})
     client.publish_acked("S.a", b"republished")
-    client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["S.>"], "subject_transform": {"src": "S.a", "dest": "S.z"}})
+    renaming = {"src": "S.a", "dest": "S.z"}
+    client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["S.>"], "subject_transform": renaming})
     client.publish_acked("S.a", b"renamed")
 
     assert [message.data for message in client.take_messages(listener)] == [b"republished"]

@@ -121,6 +121,9 @@ class StreamStore(StoreWriter):
             commit.add(op)
         for block in self.closing:
             self.write_block(commit, block)
+            if sync:
+                # A crash may tear a commit, but only at its end: no block is on disk before all of the one before it.
+                self.sync_written(commit)
         self.write_block(commit, self.open)
         if sync:
             self.sync_written(commit)
