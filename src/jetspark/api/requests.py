@@ -34,7 +34,7 @@ from jetspark.api.schema import (
 )
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.stream_state import StreamState
-from jetspark.api.timestamps import ZERO_TIME_NS, WireTime
+from jetspark.api.timestamps import WireTime
 from jetspark.errors import JetsparkError
 from jetspark.protocol.subjects import is_literal
 
@@ -356,8 +356,3 @@ def parse_restore_request(body: bytes, stream: str, *, strict: bool = True) -> R
     if request.config.name and request.config.name != stream:
         raise make(ErrorCode.STREAM_MISMATCH)
     return replace(request, config=replace(request.config, name=stream))
-
-
-def is_paused_until(request: PauseRequest, now_ns: int) -> bool:
-    """Whether the request pauses from now on, rather than resumes."""
-    return request.pause_until.unix_ns != ZERO_TIME_NS and request.pause_until.unix_ns > now_ns
