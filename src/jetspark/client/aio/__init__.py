@@ -8,6 +8,8 @@ from jetspark.client.aio.jetstream import JetStream
 from jetspark.client.aio.msg import Msg
 from jetspark.client.aio.ordered import OrderedConsumer
 from jetspark.client.aio.publishing import PublishFuture
+from jetspark.client.aio.pull_subscription import PullSubscription
+from jetspark.client.aio.push_subscription import PushSubscription
 from jetspark.client.aio.stream import StoredMsg, Stream
 from jetspark.client.aio.subscription import Subscription
 
@@ -20,6 +22,8 @@ __all__ = [
     "Msg",
     "OrderedConsumer",
     "PublishFuture",
+    "PullSubscription",
+    "PushSubscription",
     "StoredMsg",
     "Stream",
     "Subscription",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
+from jetspark.client.aio import subscribing
 from jetspark.client.aio.publishing import Publisher
 from jetspark.client.api_errors import NoJetStreamError, StreamExistsError, StreamNotFoundError, api_error
 from jetspark.client.configs import stream_config
@@ -19,7 +21,10 @@ from jetspark.client.names import check_name
 if TYPE_CHECKING:
     from jetspark.client.aio.connection import Connection
     from jetspark.client.aio.consumer import Consumer
+    from jetspark.client.aio.msg import Msg
     from jetspark.client.aio.ordered import OrderedConsumer
+    from jetspark.client.aio.pull_subscription import PullSubscription
+    from jetspark.client.aio.push_subscription import PushSubscription
     from jetspark.client.aio.stream import Stream
 
 
@@ -174,6 +179,61 @@ class JetStream(Publisher):
     async def ordered_consumer(self, stream: str, **options: Any) -> OrderedConsumer:
         """Read a stream in order without gaps; see `Stream.ordered_consumer`."""
         return await self.stream_handle(stream).ordered_consumer(**options)
+
+    # The subscribe workflow of the first specification.
+
+    async def pull_subscribe(
+        self,
+        subject: str = "",
+        durable: str = "",
+        *,
+        stream: str = "",
+        consumer: str = "",
+        config: ConsumerConfig | None = None,
+        delete_on_close: bool | None = None,
+        **settings: Any,
+    ) -> PullSubscription:
+        """Find or make a pull consumer for a subject and fetch from it.
+
+        `consumer` binds to one that exists. One that is made here is removed with the subscription.
+        """
+        return await subscribing.pull_subscribe(
+            self, subject, stream, consumer, durable, config, delete_on_close, settings
+        )
+
+    async def subscribe(
+        self,
+        subject: str = "",
+        *,
+        queue: str = "",
+        callback: Callable[[Msg], Any] | None = None,
+        durable: str = "",
+        stream: str = "",
+        consumer: str = "",
+        config: ConsumerConfig | None = None,
+        heartbeat_alarm: float = 3.0,
+        delete_on_close: bool | None = None,
+        **settings: Any,
+    ) -> PushSubscription:
+        """Find or make a push consumer for a subject and receive from it.
+
+        `consumer` binds to one that exists; a queue without a name makes its own name the durable's. Nothing heard for
+        `heartbeat_alarm` times the idle heartbeat is told to the error hook. A consumer made here is removed with the
+        subscription (not for a queue, whose other members may use it), unless `delete_on_close` says otherwise.
+        """
+        return await subscribing.subscribe(
+            self,
+            subject,
+            stream,
+            consumer,
+            durable,
+            queue,
+            callback,
+            config,
+            heartbeat_alarm,
+            delete_on_close,
+            settings,
+        )
 
     async def stream_exists(self, name: str) -> bool:
         """Is there a stream of that name?"""
