@@ -118,7 +118,8 @@ def test_garbage_is_a_violation_or_waits_and_never_an_exception(data: bytes) -> 
         (b"HPUB a 4\r\n", ""),
         (b"SUB a\r\n", ""),
         (b"SUB a b c d\r\n", ""),
-        (b"UNSUB\r\n", ""),
+        (b"UNSUB\r\n", "Unknown Protocol Operation"),
+        (b"UNSUB \r\n", ""),
         (b"-ERR 'no'\r\n", ""),
     ],
 )

@@ -14,6 +14,7 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from jetspark.broker import recovery
+from jetspark.api.timestamps import format_time
 from jetspark.broker.account import GLOBAL, SYSTEM, Account
 from jetspark.broker.commit_failure import refusals
 from jetspark.broker.consumer.consumer import Consumer
@@ -130,6 +131,7 @@ class Broker(TimerOwner):
             "server_name": options.server_name,
             "version": VERSION,
             "proto": 1,
+            "git_commit": options.build,
             "go": "python",
             "host": options.host,
             "port": options.port,
@@ -159,6 +161,10 @@ class Broker(TimerOwner):
                 "id": self.options.server_id,
                 "ver": VERSION,
                 "jetstream": self.options.jetstream,
+                "flags": 3,
+                "feature_flags": {},
+                "seq": self.api_total + 1,
+                "time": format_time(self.now_ns),
             },
             "data": {
                 "user": session.user_name,

@@ -20,6 +20,8 @@ class BrokerOptions:
     def __init__(self) -> None:
         self.server_name: str = ""
         self.server_id: str = ""
+        # What INFO calls git_commit: which build this is.
+        self.build: str = "jetspark"
         self.host: str = "0.0.0.0"
         self.port: int = 4222
         self.max_payload: int = MEBIBYTE

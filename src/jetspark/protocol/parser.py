@@ -17,6 +17,8 @@ UNKNOWN_OPERATION: Final = "Unknown Protocol Operation"
 PAYLOAD_VIOLATION: Final = "Maximum Payload Violation"
 CONTROL_LINE_EXCEEDED: Final = "maximum control line exceeded"
 
+NEEDS_ARGUMENTS: Final = (b"PUB", b"HPUB", b"SUB", b"UNSUB", b"CONNECT")
+
 # What the scan of one publish line can say besides a position.
 INCOMPLETE: Final = -1
 FAILED: Final = -2
@@ -234,6 +236,10 @@ class Parser:
             return FAILED
         verb = words[0].upper()
         rest = words[1] if len(words) == 2 else b""
+        if len(verb) == len(stripped) and verb in NEEDS_ARGUMENTS:
+            # A verb that must be followed by a space or tab and is not was never an operation.
+            self._handler.on_violation(UNKNOWN_OPERATION)
+            return FAILED
         if len(rest) > self.max_control_line and verb != b"CONNECT":
             self._handler.on_violation(CONTROL_LINE_EXCEEDED)
             return FAILED

@@ -34,7 +34,7 @@ def receive(
             pulls.request(consumer, reply, body[4:].strip())
         return
     elif body.startswith(b"-NAK"):
-        refuse(consumer, stream_seq, consumer_seq, deliveries, body[4:].strip())
+        refuse(consumer, stream_seq, consumer_seq, deliveries, body)
     elif body == b"+WPI":
         in_progress(consumer, stream_seq)
     elif body.startswith(b"+TERM"):
@@ -127,15 +127,15 @@ def acknowledge_all(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deli
         consumer.stream.retention.consumed(seq)
 
 
-def refuse(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64, argument: bytes) -> None:
+def refuse(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64, body: bytes) -> None:
     """Not now: again at once, or after a delay."""
     entry = consumer.state.pending.get(stream_seq)
     if entry is None:
         return
     consumer.announcer.nak(stream_seq, consumer_seq, deliveries)
-    delay_ns = parse_nak_delay(argument) if argument else None
+    delay_ns = parse_nak_delay(body) if len(body) > 4 else None
     now_ns = consumer.broker.now_ns
-    if delay_ns is not None and delay_ns > 0:
+    if delay_ns is not None and delay_ns >= 0:
         consumer.redelivery.unqueue(stream_seq)
         # Stays outstanding; its wait is set so that it ends when the delay does.
         entry.delivered_ts_ns = now_ns + delay_ns - consumer.redelivery.wait_ns(entry.deliveries)

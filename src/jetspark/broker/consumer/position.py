@@ -39,7 +39,7 @@ def starting_seq(consumer: Consumer) -> i64:
         return first
     if policy == DeliverPolicy.LAST:
         last = store.last_match(consumer.filter, store.last_seq)
-        return last if last > 0 else store.last_seq + 1
+        return last if last > 0 else first
     if policy == DeliverPolicy.NEW:
         return store.last_seq + 1
     if policy == DeliverPolicy.BY_START_SEQUENCE:
