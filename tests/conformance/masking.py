@@ -71,6 +71,8 @@ class Masker:
         if key == "active" and isinstance(value, int):
             return value if value < 0 else "<duration>"
         if isinstance(value, dict):
+            if str(value.get("type", "")).endswith(".restore_complete"):
+                value = value | {"bytes": "<compressed size>"}
             return {self.text(name): self.document(item, name) for name, item in value.items()}
         if isinstance(value, list):
             if key == "sources" and all(isinstance(item, dict) and "lag" in item for item in value):

@@ -29,6 +29,7 @@ class Server:
     arguments: tuple[str, ...] = ()
     jetstream: bool = True
     monitoring: bool = False
+    cleanup: bool = True  # Delete all streams afterwards, without credentials.
     own: bool = False  # A process of its own: for scenarios that stop or signal it.
 
 
@@ -307,7 +308,8 @@ def play(scenario_to_play: Scenario, server: ServerProcess) -> list[Event]:
         run.record("broken", f"{type(broken).__name__}: {broken}")
     finally:
         run.close()
-        if server.running and scenario_to_play.server.jetstream and not scenario_to_play.server.own:
+        needs = scenario_to_play.server
+        if server.running and needs.jetstream and needs.cleanup and not needs.own:
             delete_streams(server)
     return run.transcript
 
@@ -319,16 +321,21 @@ def delete_streams(server: ServerProcess) -> None:
         names = client.request("$JS.API.STREAM.NAMES").json().get("streams") or []
         for name in names:
             client.request(f"$JS.API.STREAM.DELETE.{name}")
-        wait_until_removed(server, client, names)
+        removed = wait_until_removed(server, client, names)
     except (NoFrame, ConnectionError, json.JSONDecodeError):
-        return
+        removed = False
     finally:
         client.close()
+    if not removed:
+        server.stop()  # Whoever comes next gets a fresh process.
 
 
-def wait_until_removed(server: ServerProcess, client: WireClient, names: list[str], timeout_s: float = 2.0) -> None:
+def wait_until_removed(
+    server: ServerProcess, client: WireClient, names: list[str], timeout_s: float = 1.0
+) -> bool:
     """nats-server removes a deleted stream's files behind the answer; a new stream of that name would find them."""
     folders = [server.store_dir / "jetstream" / "$G" / "streams" / name for name in names]
     deadline_s = time.monotonic() + timeout_s
     while any(folder.exists() for folder in folders) and time.monotonic() < deadline_s:
         client.drain_arrived(0.002)
+    return not any(folder.exists() for folder in folders)

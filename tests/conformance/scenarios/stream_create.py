@@ -191,7 +191,6 @@ def subjects_are_checked(run: Run) -> None:
         {"subjects": [">"]},
         {"subjects": ["$JS.>"]},
         {"subjects": ["$JS.API.>"]},
-        {"subjects": ["$JS.EVENT.>"]},
         {"subjects": ["$SYS.>"]},
         {"subjects": ["*.x"]},
         {"subjects": ["foo>bar"]},

@@ -1,0 +1,147 @@
+"""Where a consumer starts, and what it selects."""
+
+from __future__ import annotations
+
+from conformance.scenario import Run, scenario
+
+
+def filled(run: Run, **config: object) -> None:
+    run.stream("S", **config)
+    for subject in ("S.a", "S.b", "S.a", "S.c", "S.b", "S.a"):
+        run.fill(subject, 1)
+
+
+def starts_at(run: Run, name: str, count: int, **config: object) -> None:
+    run.consumer("S", name, **config)
+    run.pull("S", name, {"batch": count + 1, "no_wait": True}).take_until_status()
+    run.consumer_info("S", name)
+
+
+@scenario()
+def deliver_all(run: Run) -> None:
+    filled(run)
+    starts_at(run, "C", 6)
+
+
+@scenario()
+def deliver_last(run: Run) -> None:
+    filled(run)
+    starts_at(run, "C", 1, deliver_policy="last")
+    starts_at(run, "F", 1, deliver_policy="last", filter_subject="S.b")
+    starts_at(run, "N", 0, deliver_policy="last", filter_subject="S.none")
+
+
+@scenario()
+def deliver_new(run: Run) -> None:
+    filled(run)
+    run.consumer("S", "C", deliver_policy="new")
+    run.publish("S.z", "new")
+    run.pull("S", "C", {"batch": 5, "no_wait": True}).take_until_status()
+    run.consumer_info("S", "C")
+
+
+@scenario()
+def deliver_by_start_sequence(run: Run) -> None:
+    filled(run)
+    starts_at(run, "C", 3, deliver_policy="by_start_sequence", opt_start_seq=4)
+    starts_at(run, "F", 1, deliver_policy="by_start_sequence", opt_start_seq=4, filter_subject="S.b")
+    run.consumer("S", "future", deliver_policy="by_start_sequence", opt_start_seq=8)
+    run.publish("S.a", "7")
+    run.publish("S.a", "8")
+    run.pull("S", "future", {"batch": 5, "no_wait": True}).take_until_status()
+    run.consumer_info("S", "future")
+
+
+@scenario()
+def start_sequence_before_the_first_message(run: Run) -> None:
+    filled(run)
+    run.api("STREAM.PURGE.S", {"seq": 4})
+    starts_at(run, "C", 3, deliver_policy="by_start_sequence", opt_start_seq=2)
+    starts_at(run, "A", 3)
+
+
+@scenario()
+def deliver_by_start_time(run: Run) -> None:
+    filled(run)
+    start = run.api("STREAM.MSG.GET.S", {"seq": 3})["message"]["time"]
+    starts_at(run, "C", 4, deliver_policy="by_start_time", opt_start_time=start)
+    starts_at(run, "old", 6, deliver_policy="by_start_time", opt_start_time="2020-01-01T00:00:00Z")
+    starts_at(run, "future", 0, deliver_policy="by_start_time", opt_start_time="2099-01-01T00:00:00Z")
+
+
+@scenario()
+def deliver_last_per_subject(run: Run) -> None:
+    filled(run)
+    starts_at(run, "C", 3, deliver_policy="last_per_subject", filter_subject="S.>")
+    starts_at(run, "F", 2, deliver_policy="last_per_subject", filter_subjects=["S.a", "S.c"])
+    run.publish("S.b", "later")
+    run.pull("S", "C", {"batch": 5, "no_wait": True}).take_until_status()
+    run.consumer_info("S", "C")
+
+
+@scenario()
+def last_per_subject_with_messages_in_between(run: Run) -> None:
+    filled(run)
+    run.consumer("S", "C", deliver_policy="last_per_subject", filter_subject="S.*")
+    run.publish("S.a", "newer")
+    run.publish("S.d", "newer")
+    run.pull("S", "C", {"batch": 9, "no_wait": True}).take_until_status()
+    run.consumer_info("S", "C")
+
+
+@scenario()
+def empty_streams(run: Run) -> None:
+    run.stream("S")
+    for policy in ("all", "last", "new"):
+        run.consumer("S", policy, deliver_policy=policy)
+    run.consumer("S", "seq", deliver_policy="by_start_sequence", opt_start_seq=1)
+    run.consumer("S", "per", deliver_policy="last_per_subject", filter_subject=">")
+    run.publish("S.a", "1")
+    for name in ("all", "last", "new", "seq", "per"):
+        run.pull("S", name, {"batch": 5, "no_wait": True}).take_until_status()
+
+
+@scenario()
+def filters_select_subjects(run: Run) -> None:
+    filled(run)
+    starts_at(run, "one", 3, filter_subject="S.a")
+    starts_at(run, "wild", 6, filter_subject="S.*")
+    starts_at(run, "many", 3, filter_subjects=["S.b", "S.c"])
+    starts_at(run, "none", 0, filter_subject="S.none")
+    starts_at(run, "outside", 0, filter_subject="elsewhere.>")
+
+
+@scenario()
+def filters_skip_deleted_messages(run: Run) -> None:
+    filled(run)
+    run.consumer("S", "C", filter_subject="S.a")
+    run.api("STREAM.MSG.DELETE.S", {"seq": 3})
+    run.until("CONSUMER.INFO.S.C", lambda document: document["num_pending"] == 2)
+    run.pull("S", "C", {"batch": 5, "no_wait": True}).take_until_status()
+
+
+@scenario()
+def headers_only_sends_sizes(run: Run) -> None:
+    run.stream("S")
+    run.publish("S.a", "12345")
+    run.publish("S.a", "123", [("A", "1")])
+    run.publish("S.a", "")
+    run.consumer("S", "C", headers_only=True, quiet=True)
+    run.fetch("S", "C", 3)
+
+
+@scenario()
+def consumers_in_memory_and_on_memory_streams(run: Run) -> None:
+    filled(run, storage="memory")
+    starts_at(run, "C", 6)
+    starts_at(run, "M", 6, mem_storage=True)
+
+
+@scenario()
+def limits_that_remove_undelivered_messages(run: Run) -> None:
+    run.stream("S", max_msgs=3)
+    run.consumer("S", "C")
+    run.fill("S.a", 5)
+    run.consumer_info("S", "C")
+    run.pull("S", "C", {"batch": 5, "no_wait": True}).take_until_status()
+    run.consumer_info("S", "C")

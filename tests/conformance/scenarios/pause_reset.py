@@ -1,0 +1,122 @@
+"""Pausing, resuming and resetting consumers."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from conformance.scenario import Run, scenario
+
+SECOND = 1_000_000_000
+
+
+def five(run: Run, **config: object) -> None:
+    run.stream("S", quiet=True)
+    run.fill("S.a", 5)
+    run.consumer("S", "C", quiet=True, **config)
+
+
+def soon(seconds: float) -> str:
+    moment = datetime.fromtimestamp(time.time(), UTC) + timedelta(seconds=seconds)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@scenario()
+def a_paused_consumer_delivers_nothing(run: Run) -> None:
+    five(run)
+    advisories = run.subscribe("$JS.EVENT.ADVISORY.CONSUMER.PAUSE.S.C")
+    run.api("CONSUMER.PAUSE.S.C", {"pause_until": "2099-01-01T00:00:00Z"})
+    advisories.take(1)
+    run.consumer_info("S", "C")
+    inbox = run.pull("S", "C", {"batch": 1, "expires": 5 * SECOND})
+    inbox.nothing()
+    run.api("CONSUMER.PAUSE.S.C", {})
+    advisories.take(1)
+    run.publish("S.a", "nats-server looks again only now")
+    inbox.take(1)
+    run.consumer_info("S", "C")
+
+
+@scenario()
+def heartbeats_flow_while_paused(run: Run) -> None:
+    five(run, pause_until="2099-01-01T00:00:00Z")
+    run.consumer_info("S", "C")
+    run.pull("S", "C", {"batch": 1, "expires": SECOND, "idle_heartbeat": SECOND // 5}).take(1)
+
+
+@scenario()
+def a_pause_ends_by_itself(run: Run) -> None:
+    five(run)
+    advisories = run.subscribe("$JS.EVENT.ADVISORY.CONSUMER.PAUSE.S.C")
+    run.api("CONSUMER.PAUSE.S.C", {"pause_until": soon(0.5)})
+    inbox = run.pull("S", "C", {"batch": 1, "expires": 5 * SECOND})
+    inbox.take(1)
+    advisories.take(2)
+
+
+@scenario()
+def a_paused_push_consumer(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.fill("S.a", 1)
+    listener = run.subscribe("d")
+    run.consumer("S", "P", deliver_subject="d", ack_policy="none", pause_until="2099-01-01T00:00:00Z")
+    listener.nothing()
+    run.api("CONSUMER.PAUSE.S.P")
+    run.publish("S.a", "nats-server looks again only now")
+    listener.take(2)
+
+
+@scenario()
+def pause_requests_are_checked(run: Run) -> None:
+    five(run)
+    run.api("CONSUMER.PAUSE.S.missing", {"pause_until": "2099-01-01T00:00:00Z"})
+    run.api("CONSUMER.PAUSE.NOPE.C", {"pause_until": "2099-01-01T00:00:00Z"})
+    run.api("CONSUMER.PAUSE.S.C", {"pause_until": "soon"})
+    run.api("CONSUMER.PAUSE.S.C", {"zzz": 1})
+    run.api("CONSUMER.PAUSE.S.C", b"{")
+    run.api("CONSUMER.PAUSE.S.C", {"pause_until": "2001-01-01T00:00:00Z"})
+    run.api("CONSUMER.PAUSE.S.C")
+
+
+@scenario()
+def updates_keep_the_pause(run: Run) -> None:
+    five(run, pause_until="2099-01-01T00:00:00Z")
+    run.consumer("S", "C", description="updated")
+    run.consumer("S", "C", pause_until="2098-01-01T00:00:00Z")
+
+
+@scenario()
+def reset_starts_again_at_the_floor(run: Run) -> None:
+    five(run)
+    first, _second, _third = run.fetch("S", "C", 3)
+    run.ack(first)
+    run.api("CONSUMER.RESET.S.C")
+    run.consumer_info("S", "C")
+    run.fetch("S", "C", 2)
+
+
+@scenario()
+def reset_to_a_sequence(run: Run) -> None:
+    five(run)
+    for message in run.fetch("S", "C", 5):
+        run.ack(message)
+    run.api("CONSUMER.RESET.S.C", {"seq": 2})
+    run.consumer_info("S", "C")
+    run.fetch("S", "C", 1)
+    run.api("CONSUMER.RESET.S.C", {"seq": 9})
+    run.consumer_info("S", "C")
+
+
+@scenario()
+def reset_refusals(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.fill("S.a", 5)
+    run.consumer("S", "L", deliver_policy="last", quiet=True)
+    run.consumer("S", "Q", deliver_policy="by_start_sequence", opt_start_seq=3, quiet=True)
+    run.consumer("S", "T", deliver_policy="by_start_time", opt_start_time="2099-01-01T00:00:00Z", quiet=True)
+    run.api("CONSUMER.RESET.S.L", {"seq": 1})
+    run.api("CONSUMER.RESET.S.Q", {"seq": 2})
+    run.api("CONSUMER.RESET.S.Q", {"seq": 4})
+    run.api("CONSUMER.RESET.S.T", {"seq": 1})
+    run.api("CONSUMER.RESET.S.L", b"{")
+    run.api_silence("CONSUMER.RESET.S.missing")
