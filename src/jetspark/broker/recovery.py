@@ -25,6 +25,7 @@ from jetspark.broker.stream import Stream
 from jetspark.protocol import headers
 from jetspark.store import meta
 from jetspark.store.consumer_log import open_consumer_log
+from jetspark.store.disk import REMOVE_TREE, DiskOp
 from jetspark.store.recovery import open_stream_store
 from jetspark.store.store_base import StoreOptions
 from jetspark.store.view import RecordView
@@ -42,6 +43,8 @@ CREATED_KEY: Final = "Created"
 NAME_KEY: Final = "Name"
 # Where a consumer of the last message a subject goes over to every message; ours, so it is out of the way.
 LIST_UNTIL_KEY: Final = "jetspark_list_until"
+# In the folder of a stream that is still being restored.
+RESTORE_MARK: Final = "restore.inf"
 
 
 # -- documents -------------------------------------------------------------------------------------------------------
@@ -102,6 +105,10 @@ def recover_account(jetstream: JetStream) -> None:
     broker = jetstream.broker
     listing = meta.list_streams(broker.disk, jetstream.root())
     for folder in listing.damaged:
+        if broker.disk.size(f"{folder}/{RESTORE_MARK}") >= 0:
+            # A restore that never came to its end: nobody was told that it had.
+            broker.disk.perform(DiskOp(REMOVE_TREE, folder))
+            continue
         broker.notices.append(f"Stream in {folder} is not recovered: its description is missing or damaged")
     for folder, document in listing.found:
         fields = read_document(broker, folder, document)
@@ -146,13 +153,18 @@ def recover_stream(jetstream: JetStream, folder: str, config: StreamConfig, crea
         broker.notices.append(f"Consumer in {damaged} is not recovered: its description is missing or damaged")
     for consumer_folder, document in listing.found:
         recover_consumer(jetstream, stream, consumer_folder, document)
+    join(stream)
+    if store.has_pending:
+        stream.mark_dirty()
+
+
+def join(stream: Stream) -> None:
+    """The stream and its consumers are there again: what its rules ask for happens now."""
     stream.retention.enforce_all()
     if stream.keeps_by_interest:
         drop_consumed(stream)
     if stream.features is not None:
         stream.features.recovered()
-    if store.has_pending:
-        stream.mark_dirty()
 
 
 def report_store(broker: Broker, stream: Stream) -> None:
@@ -213,10 +225,16 @@ def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, document
         position.place(consumer)
     else:
         find_place(consumer)
+    attach(jetstream, consumer)
+
+
+def attach(jetstream: JetStream, consumer: Consumer) -> None:
+    """Let a consumer that has found its place take part again."""
     jetstream.attach(consumer)
-    if config.pause_until is not None:
-        consumer.lifecycle.pause(config.pause_until.unix_ns)
-    if state.pending:
+    pause_until = consumer.config.pause_until
+    if pause_until is not None:
+        consumer.lifecycle.pause(pause_until.unix_ns)
+    if consumer.state.pending:
         consumer.look_at_acks()
     consumer.update_wants()
 

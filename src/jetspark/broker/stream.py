@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from jetspark.api.error_codes import ApiError
 from jetspark.api.stream_config import Discard, PersistMode, Retention, Storage, StreamConfig
 from jetspark.broker import ingest
+from jetspark.broker.consumer import jumps
 from jetspark.broker.dedupe import DedupeWindow
 from jetspark.broker.publish import Publish
 from jetspark.broker.retention import RetentionKeeper
@@ -302,7 +303,7 @@ class Stream:
             patterns = [filter_subject] if filter_subject else []
             count = store.purge_subject(SubjectFilter(patterns), below_seq, keep)
         for consumer in self.consumers.values():
-            consumer.skip_purged(filter_subject)
+            jumps.skip_purged(consumer, filter_subject)
         self.after_purge()
         self.mark_dirty()
         return count
@@ -320,7 +321,7 @@ class Stream:
     def after_purge(self) -> None:
         """Many messages left at once: every consumer looks at the store again."""
         for consumer in self.consumers.values():
-            consumer.purged()
+            jumps.purged(consumer)
         if self.features is not None:
             self.features.purged()
 

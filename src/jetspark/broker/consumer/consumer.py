@@ -23,7 +23,7 @@ from jetspark.broker.interest import Subscription
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
-from jetspark.protocol.subjects import SubjectFilter, is_subset
+from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.consumer_log import ConsumerLog
 from jetspark.store.consumer_state import ConsumerState, PendingEntry
 from jetspark.store.view import RecordView
@@ -208,82 +208,6 @@ class Consumer(TimerOwner):
         if reason:
             self.announcer.terminated(entry, seq, self.deliveries_of(seq), reason)
         acks.settle(self, seq)
-
-    def skip_purged(self, purged_subject: bytes) -> None:
-        """The stream was purged on request: a consumer of nothing but what went looks only at what comes."""
-        store = self.stream.store
-        if store.first_seq > self.next_seq:
-            self.next_seq = store.first_seq
-        if purged_subject and not self.filter.match_all:
-            for pattern in self.filter.patterns:
-                if not is_subset(pattern, purged_subject):
-                    return
-            found = store.next_match(self.next_seq, store.last_seq, self.filter, self.view)
-            self.next_seq = found if found > 0 else store.last_seq + 1
-        if not self.first_list and self.state.delivered_stream_seq < self.next_seq - 1:
-            self._move_delivered(self.next_seq - 1)
-
-    def _move_delivered(self, stream_seq: i64) -> None:
-        """Count everything up to here as dealt with, though nothing was sent."""
-        state = self.state
-        state.delivered_stream_seq = stream_seq
-        self.log.delivered_position(state.delivered_consumer_seq, stream_seq, state.last_delivered_ts_ns)
-        if not state.pending:
-            state.floor_consumer_seq = state.delivered_consumer_seq
-            state.floor_stream_seq = stream_seq
-            self.log.floor(state.floor_consumer_seq, stream_seq)
-        self.mark_dirty()
-
-    def purged(self) -> None:
-        """Many messages left at once: positions move past them, what was owed and is gone is forgotten."""
-        store = self.stream.store
-        state = self.state
-        if store.first_seq > self.next_seq:
-            self.next_seq = store.first_seq
-        gone = [seq for seq in state.pending if not store.is_live(seq)]
-        floor_consumer_seq = state.floor_consumer_seq
-        for seq in gone:
-            entry = state.pending.pop(seq)
-            if seq < store.first_seq and entry.consumer_seq > floor_consumer_seq:
-                floor_consumer_seq = entry.consumer_seq
-            state.redelivered.pop(seq, None)
-            self.redelivery.unqueue(seq)
-            self.log.forgotten(seq)
-        if gone:
-            state.last_ack_ts_ns = self.broker.now_ns
-        if self.first_list:
-            self.first_list = [s for s in self.first_list[self.first_list_at :] if store.is_live(s)]
-            self.first_list_at = 0
-        before_first = store.first_seq - 1
-        if state.delivered_stream_seq < before_first:
-            self._move_delivered(before_first)
-        elif gone and not state.pending:
-            self._move_delivered(state.delivered_stream_seq)
-        elif state.pending and state.floor_stream_seq < before_first:
-            state.floor_stream_seq = before_first
-            state.floor_consumer_seq = floor_consumer_seq
-            self.log.floor(floor_consumer_seq, before_first)
-        self.mark_dirty()
-        self.recount()
-
-    def restart_at(self, seq: i64) -> None:
-        """Begin again at a sequence, as if nothing had been delivered."""
-        state = self.state
-        state.pending.clear()
-        state.redelivered.clear()
-        self.redelivery.clear()
-        self.first_list = []
-        self.first_list_at = 0
-        self.list_until_seq = 0
-        state.delivered_consumer_seq = 0
-        state.delivered_stream_seq = seq - 1
-        state.floor_consumer_seq = 0
-        state.floor_stream_seq = seq - 1
-        self.next_seq = seq
-        self.log.snapshot(state)
-        self.mark_dirty()
-        self.recount()
-        self.deliver()
 
     def commit_failed(self) -> None:
         """The log could not be written: write the whole state with the next commit."""

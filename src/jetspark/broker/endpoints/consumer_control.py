@@ -14,6 +14,7 @@ from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.priority_group import is_valid_group_name
 from jetspark.api.requests import parse_pause_request, parse_reset_request, parse_unpin_request
 from jetspark.api.timestamps import WireTime
+from jetspark.broker.consumer import jumps
 from jetspark.broker.endpoints.call import ApiCall, bounded
 from jetspark.broker.info import consumer_fields
 
@@ -61,7 +62,7 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
         return
     request = parse_reset_request(call.body)
     seq = reset_seq(consumer, bounded(request.seq))
-    consumer.restart_at(seq)
+    jumps.restart_at(consumer, seq)
     # A consumer of last messages no longer is one.
     call.jetstream.save_consumer(consumer)
     document = responses.consumer_reset(consumer_fields(consumer), seq)

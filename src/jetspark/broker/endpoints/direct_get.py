@@ -75,9 +75,9 @@ def answering_stream(jetstream: JetStream, name: str) -> Stream | None:
         return stream
     for mirror in jetstream.streams.values():
         config = mirror.config
-        if config.mirror is not None and config.mirror_direct and config.mirror.name == name:
-            if config.mirror.external is None:
-                return mirror
+        origin = config.mirror
+        if config.mirror_direct and origin is not None and origin.name == name and origin.external is None:
+            return mirror
     return None
 
 

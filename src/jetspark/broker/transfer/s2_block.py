@@ -26,59 +26,69 @@ class DamagedArchive(JetsparkError):
     """The bytes are not what they claim to be."""
 
 
+class BlockDecoder:
+    """A walk over one block, tag by tag."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self._at: i64 = 0
+        self._end: i64 = len(block)
+        self._out = bytearray()
+        # Of the copy before, for those that repeat it.
+        self._offset: i64 = 0
+
+    def run(self) -> bytes:
+        size = self._read_size()
+        out = self._out
+        while self._at < self._end:
+            tag: i64 = self._block[self._at]
+            kind: i64 = tag & 3
+            if kind == TAG_LITERAL:
+                self._at = copy_literal(self._block, self._at, self._end, out)
+            elif kind == TAG_COPY_1:
+                self._copy_near(tag)
+            else:
+                width: i64 = 2 if kind == TAG_COPY_2 else 4
+                self._offset = number(self._block, self._at + 1, width)
+                self._at += 1 + width
+                copy_back(out, self._offset, 1 + (tag >> 2))
+            if len(out) > size:
+                raise DamagedArchive(DAMAGED)
+        if len(out) != size:
+            raise DamagedArchive(DAMAGED)
+        return bytes(out)
+
+    def _read_size(self) -> i64:
+        size: i64 = 0
+        shift: i64 = 0
+        while self._at < self._end and shift <= 28:
+            byte: i64 = self._block[self._at]
+            self._at += 1
+            size |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if size <= BLOCK_SIZE_MAX:
+                    return size
+                break
+            shift += 7
+        raise DamagedArchive(DAMAGED)
+
+    def _copy_near(self, tag: i64) -> None:
+        """A copy with an offset of eleven bits, or, with none, one that repeats the offset before."""
+        near: i64 = (tag & 0xE0) << 3 | number(self._block, self._at + 1, 1)
+        length: i64 = (tag >> 2) & 7
+        self._at += 2
+        if near != 0:
+            self._offset = near
+        elif length > 4:
+            extra: i64 = length - 4
+            length = repeat_length(self._block, self._at, extra)
+            self._at += extra
+        copy_back(self._out, self._offset, length + 4)
+
+
 def decode_block(block: bytes) -> bytes:
     """The bytes a block stands for."""
-    at: i64 = 0
-    size: i64 = 0
-    shift: i64 = 0
-    end: i64 = len(block)
-    byte: i64 = 0
-    while True:
-        if at >= end or shift > 28:
-            raise DamagedArchive(DAMAGED)
-        byte = block[at]
-        at += 1
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-    if size > BLOCK_SIZE_MAX:
-        raise DamagedArchive(DAMAGED)
-    out = bytearray()
-    offset: i64 = 0
-    while at < end:
-        tag: i64 = block[at]
-        kind: i64 = tag & 3
-        if kind == TAG_LITERAL:
-            at = copy_literal(block, at, end, out)
-            continue
-        length: i64 = 0
-        if kind == TAG_COPY_1:
-            near: i64 = (tag & 0xE0) << 3 | number(block, at + 1, 1)
-            length = (tag >> 2) & 7
-            at += 2
-            if near == 0:
-                extra: i64 = length - 4
-                if extra > 0:
-                    length = repeat_length(block, at, extra)
-                    at += extra
-            else:
-                offset = near
-            length += 4
-        elif kind == TAG_COPY_2:
-            length = 1 + (tag >> 2)
-            offset = number(block, at + 1, 2)
-            at += 3
-        else:
-            length = 1 + (tag >> 2)
-            offset = number(block, at + 1, 4)
-            at += 5
-        copy_back(out, offset, length)
-        if len(out) > size:
-            raise DamagedArchive(DAMAGED)
-    if len(out) != size:
-        raise DamagedArchive(DAMAGED)
-    return bytes(out)
+    return BlockDecoder(block).run()
 
 
 def number(data: bytes, at: i64, size: i64) -> i64:

@@ -1,0 +1,1 @@
+"""Whole streams as bytes: the archive that snapshots send and restores receive."""
