@@ -219,11 +219,17 @@ def test_a_required_level_too_high_ends_the_batch_and_a_low_one_is_not_stored() 
 @pytest.mark.parametrize(
     ("headers", "expected"),
     [
-        ({"Nats-Expected-Last-Msg-Id": "x"}, (10177, "atomic publish unsupported header used: Nats-Expected-Last-Msg-Id")),
+        (
+            {"Nats-Expected-Last-Msg-Id": "x"},
+            (10177, "atomic publish unsupported header used: Nats-Expected-Last-Msg-Id"),
+        ),
         ({"Nats-Expected-Last-Sequence": "9"}, (10071, "wrong last sequence: 1")),
         ({"Nats-Expected-Last-Sequence": "x"}, (10071, "wrong last sequence: 1")),
         ({"Nats-Expected-Last-Subject-Sequence": "9"}, (10071, "wrong last sequence: 1")),
-        ({"Nats-Expected-Last-Subject-Sequence-Subject": "S.q"}, (10193, "missing sequence for expected last sequence per subject")),
+        (
+            {"Nats-Expected-Last-Subject-Sequence-Subject": "S.q"},
+            (10193, "missing sequence for expected last sequence per subject"),
+        ),
         ({"Nats-Expected-Stream": "X"}, (10060, "expected stream does not match")),
         ({"Nats-Rollup": "bad"}, (10111, 'rollup value invalid: "bad"')),
         ({"Nats-TTL": "x"}, (10166, "per-message TTL is disabled")),
@@ -232,7 +238,7 @@ def test_a_required_level_too_high_ends_the_batch_and_a_low_one_is_not_stored() 
         ({"Nats-Stream-Source": "1"}, (10227, "message stream source header is not allowed")),
         ({"Nats-Msg-Id": "known"}, (10201, "atomic publish batch contains duplicate message id")),
     ],
-)  # fmt: skip
+)
 def test_one_message_that_fails_fails_all(headers: dict[str, str], expected: tuple[int, str]) -> None:
     client = BrokerDriver().connect()
     stream(client, allow_rollup_hdrs=True)
@@ -367,7 +373,8 @@ def test_without_acknowledgements_batches_work_in_silence() -> None:
     client = BrokerDriver().connect()
     stream(client, no_ack=True)
 
-    assert client.request("S.a", b"x", {"Nats-Batch-Id": "u", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"}) is None
+    lines = {"Nats-Batch-Id": "u", "Nats-Batch-Sequence": "1", "Nats-Batch-Commit": "1"}
+    assert client.request("S.a", b"x", lines) is None
     assert state(client)["messages"] == 1
 
 

@@ -15,7 +15,7 @@ Not known here: the current time (an argument), and the storing and publishing.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -24,7 +24,7 @@ from jetspark.api.cron import CronPattern
 from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.message_ttl import parse_message_ttl
 from jetspark.api.stream_config import StreamConfig
-from jetspark.api.timestamps import SECOND, parse_duration, parse_time
+from jetspark.api.timestamps import SECOND, format_time, parse_duration, parse_time
 from jetspark.protocol.subjects import collides, is_literal
 
 _PREDEFINED: Final = {
@@ -66,6 +66,22 @@ class Schedule:
         if fire_ns is not None and now_ns is not None and fire_ns < now_ns:
             fire_ns = self._following(_round_to_second(now_ns))
         return fire_ns
+
+    def resumed_fire_ns(self, base_ns: int, alive_ns: int) -> int | None:
+        """The next time after a restart: reckoned from a base (the storing, or a time it was to fire at), and with
+        everything up to `alive_ns` fired already because the server was there to do it."""
+        if self._at_ns is not None:
+            return self._at_ns
+        if self._cron is None:
+            first_ns = _round_to_second(base_ns) + self._every_ns
+            missed = max(0, (alive_ns - first_ns) // self._every_ns + 1)
+            return first_ns + missed * self._every_ns
+        return self._cron.next_fire_ns(max(base_ns, alive_ns), self._zone)
+
+    def format_fire(self, fire_ns: int) -> str:
+        """A time to fire as headers show it: in the schedule's own zone."""
+        offset = datetime.fromtimestamp(fire_ns // SECOND, self._zone).utcoffset()
+        return format_time(fire_ns, 0 if offset is None else int(offset.total_seconds()))
 
     def _following(self, after_ns: int) -> int | None:
         if self._cron is None:
@@ -141,19 +157,29 @@ class ScheduleHeaders:
 
 def check_schedule(headers: ScheduleHeaders, subject: str, config: StreamConfig, now_ns: int) -> Schedule | None:
     """The schedule a message sets on its subject, or the error; None for an empty pattern, which is no schedule."""
-    if not headers.pattern and headers.time_zone is None:
+    if not headers.pattern:
+        _check_lone_zone(headers.time_zone, config)
         return None
     if not config.allow_msg_schedules:
         raise make(ErrorCode.MESSAGE_SCHEDULES_DISABLED)
-    if not headers.pattern:
-        _find_zone(headers.time_zone or "")
-        return None
     schedule = parse_schedule(headers.pattern, headers.time_zone, now_ns)
     _check_ttl_and_rollup(headers, config)
     _check_target(headers, subject, config)
     if headers.message_rollup not in ("", "sub"):
         raise make(ErrorCode.MESSAGE_SCHEDULES_ROLLUP_INVALID)
     return schedule
+
+
+def _check_lone_zone(time_zone: str | None, config: StreamConfig) -> None:
+    """A zone without a pattern means nothing, but it must exist."""
+    if time_zone is None:
+        return
+    try:
+        _find_zone(time_zone)
+    except ApiError:
+        if not config.allow_msg_schedules:
+            raise make(ErrorCode.MESSAGE_SCHEDULES_DISABLED) from None
+        raise
 
 
 def _check_ttl_and_rollup(headers: ScheduleHeaders, config: StreamConfig) -> None:

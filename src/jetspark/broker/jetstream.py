@@ -20,7 +20,7 @@ from jetspark.broker.consumer import acks, position, pulls
 from jetspark.broker.consumer.consumer import ACK_NONE, Consumer
 from jetspark.broker.consumer.pull_queue import CONSUMER_DELETED
 from jetspark.broker.endpoints import dispatch as endpoints
-from jetspark.broker.feature_set import features_for
+from jetspark.broker.feature_set import features_after_update, features_for
 from jetspark.broker.restores import Restores
 from jetspark.broker.stream import Stream
 from jetspark.protocol.subjects import collides
@@ -236,7 +236,7 @@ class JetStream:
         for subject in config.subjects:
             interest.add_stream(subject.encode(), stream)
         self._note_dollar()
-        stream.features = features_for(stream)
+        stream.features = features_after_update(stream)
         stream.store.reconfigure(recovery.store_options(self.broker, config))
         stream.retention.enforce_all()
         self.save_stream(stream)

@@ -99,9 +99,9 @@ class Lifetimes(TimerOwner):
         self._deadlines = [entry for entry in self._deadlines if store.is_live(entry[1])]
         heapify(self._deadlines)
 
-    def rolled_back(self, last_seq: i64) -> None:
-        self._deadlines = [entry for entry in self._deadlines if entry[1] <= last_seq]
-        heapify(self._deadlines)
+    def forget(self) -> None:
+        """Everything will be read again."""
+        self._deadlines = []
 
     def recover(self, view: RecordView) -> None:
         """A message with headers found on disk."""
