@@ -44,6 +44,8 @@ class PendingCommit(Commit):
         self.consumers: list[Consumer] = []
         self.sessions: list[Session] = []
         self.replies: list[bytes] = []
+        # Consumers that begin to deliver once the replies have left.
+        self.starting: list[Consumer] = []
 
 
 class Broker(TimerOwner):
@@ -70,6 +72,7 @@ class Broker(TimerOwner):
         self._dirty_streams: list[Stream] = []
         self._dirty_consumers: list[Consumer] = []
         self._holding: list[Session] = []
+        self._starting: list[Consumer] = []
         self._disk_ops: list[DiskOp] = []
         self._urgent: bool = False
         self._in_flight: PendingCommit | None = None
@@ -206,6 +209,12 @@ class Broker(TimerOwner):
     def announce_soon(self, account: Account, subject: bytes, body: bytes) -> None:
         self._announcements.append((account, subject, body))
 
+    def deliver_after_commit(self, consumer: Consumer) -> None:
+        """A new or reset consumer delivers nothing before the reply that says so has left."""
+        consumer.is_starting = True
+        self._starting.append(consumer)
+        self._urgent = True
+
     def settle_soon(self, stream: Stream) -> None:
         self._settling.append(stream)
 
@@ -255,6 +264,8 @@ class Broker(TimerOwner):
             commit.sessions.append(session)
             commit.replies.append(session.held.take())
         self._holding = []
+        commit.starting = self._starting
+        self._starting = []
         if not commit.ops:
             # Nothing reached the disk (all of it in memory): what was held may go at once.
             self._in_flight = commit
@@ -283,6 +294,7 @@ class Broker(TimerOwner):
             session = done.sessions[position]
             if not session.closed:
                 session.send(done.replies[position])
+        start_all(done.starting)
         if self._dirty_consumers and not self._urgent:
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + LAZY_COMMIT_NS)
 
@@ -314,6 +326,7 @@ class Broker(TimerOwner):
             session = commit.sessions[position]
             if not session.closed:
                 session.send(refusals(commit.replies[position], error))
+        start_all(commit.starting)
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -347,3 +360,10 @@ class Broker(TimerOwner):
     def close_all_sessions(self) -> None:
         for session in list(self.sessions.values()):
             session.close(REASON_SHUTDOWN)
+
+
+def start_all(consumers: list[Consumer]) -> None:
+    """Let consumers begin that waited for a commit."""
+    for consumer in consumers:
+        consumer.is_starting = False
+        consumer.deliver()

@@ -122,15 +122,14 @@ def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str,
 
 
 def priority_groups(consumer: Consumer) -> list[dict[str, Any]]:
-    """Each group, and who is pinned in it."""
+    """The first group, and who is pinned in it; nats-server accepts more groups and tells of one."""
     pinning = consumer.pinning
-    documents: list[dict[str, Any]] = []
-    for group in pinning.groups:
-        if pinning.pin_id and pinning.pin_group == group:
-            documents.append(responses.priority_group_state(group, pinning.pin_id, pinning.pinned_ns))
-        else:
-            documents.append(responses.priority_group_state(group))
-    return documents
+    if not pinning.groups:
+        return []
+    group = pinning.groups[0]
+    if pinning.pin_id:
+        return [responses.priority_group_state(group, pinning.pin_id, pinning.pinned_ns)]
+    return [responses.priority_group_state(group)]
 
 
 def client_document(session: Session) -> dict[str, Any]:

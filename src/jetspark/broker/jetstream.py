@@ -290,7 +290,8 @@ class JetStream:
         if config.pause_until is not None:
             consumer.lifecycle.pause(config.pause_until.unix_ns)
         consumer.update_wants()
-        consumer.deliver()
+        # Whoever asked for it hears that it exists before the first message comes.
+        broker.deliver_after_commit(consumer)
         return consumer
 
     def update_consumer(self, consumer: Consumer, config: ConsumerConfig) -> None:

@@ -22,7 +22,7 @@ from jetspark.server.auth import ServerGate
 from jetspark.server.committer import Committer
 from jetspark.server.connection import Connection
 from jetspark.server.edge import Edge
-from jetspark.server.identity import new_server_id
+from jetspark.server.identity import PREFIX_CURVE, encode_key, new_server_id
 from jetspark.server.listener import Listener, join_host_port
 from jetspark.server.log import Logger, logger_from
 from jetspark.server.options import Options, OptionsError, TlsOptions, validate
@@ -123,7 +123,7 @@ class Server:
         if tls is None:
             return self._new_connection
         context = ssl_context(tls)
-        self.broker.options.info_extra = _tls_info(self.options, tls)
+        self.broker.options.info_extra |= _tls_info(self.options, tls)
 
         def secure() -> SecureLayer:
             layer = SecureLayer(self.edge, self.gate, self._new_connection(), tls, context)
@@ -137,6 +137,8 @@ class Server:
         options, jetstream = self.options, self.options.jetstream
         result = BrokerOptions()
         result.server_name, result.server_id = self.name, self.server_id
+        # Nothing is encrypted to this key here; tools that know nats-server expect to see one.
+        result.info_extra = {"xkey": encode_key(PREFIX_CURVE, os.urandom(32))}
         result.max_payload = options.max_payload_bytes
         result.max_control_line = options.max_control_line_bytes
         result.max_pending = options.max_pending_bytes

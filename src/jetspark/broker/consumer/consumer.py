@@ -74,6 +74,8 @@ class Consumer(TimerOwner):
         # True when new messages should start the delivery loop: something waits for them.
         self.wants_messages: bool = False
         self._delivering: bool = False
+        # Made or reset, and nobody has been told yet.
+        self.is_starting: bool = False
         self.waits_for_drain: bool = False
         # The next stream sequence to look at, and the list to work off before it (last per subject).
         self.next_seq: i64 = 1
@@ -307,7 +309,7 @@ class Consumer(TimerOwner):
 
     def deliver(self) -> None:
         """Hand out what can be handed out now."""
-        if self._delivering or self.deleted or self.waits_for_drain or self.lifecycle.is_paused:
+        if self._delivering or self.deleted or self.is_starting or self.waits_for_drain or self.lifecycle.is_paused:
             return
         self._delivering = True
         try:

@@ -88,8 +88,10 @@ def restart_at(consumer: Consumer, seq: i64) -> None:
     state.delivered_stream_seq = seq - 1
     state.floor_consumer_seq = 0
     state.floor_stream_seq = seq - 1
+    state.last_delivered_ts_ns = 0
+    state.last_ack_ts_ns = 0
     consumer.next_seq = seq
     consumer.log.snapshot(state)
     consumer.mark_dirty()
     consumer.recount()
-    consumer.deliver()
+    consumer.broker.deliver_after_commit(consumer)

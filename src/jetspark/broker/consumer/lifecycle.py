@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.timestamps import ZERO_TIME_NS
 from jetspark.api.consumer_defaults import DEFAULT_INACTIVE_THRESHOLD_NS
 from jetspark.broker.timers import Timer, TimerOwner
 
@@ -95,7 +96,7 @@ class Lifecycle(TimerOwner):
         else:
             consumer.broker.timers.cancel(self._pause_timer)
             if was_paused:
-                consumer.announcer.paused(False, 0)
+                consumer.announcer.paused(False, ZERO_TIME_NS)
                 consumer.deliver()
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
@@ -103,9 +104,10 @@ class Lifecycle(TimerOwner):
         if consumer.deleted:
             return
         if kind == TIMER_PAUSE:
+            until_ns = self.paused_until_ns
             self.is_paused = False
             self.paused_until_ns = 0
-            consumer.announcer.paused(False, 0)
+            consumer.announcer.paused(False, until_ns)
             consumer.deliver()
             return
         grace = 0 if consumer.is_push else PULL_GRACE_NS

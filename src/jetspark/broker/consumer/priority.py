@@ -98,11 +98,11 @@ class Pinning(TimerOwner):
                 return SERVE
             return LATER
         if not self.pin_id:
+            if not self.has_messages():
+                return LATER
             if pull.pin_id:
                 self._refuse_old_pin(pull)
                 return ENDED
-            if not self.has_messages():
-                return LATER
             self._pin(pull)
             return SERVE
         if pull.pin_id == self.pin_id:

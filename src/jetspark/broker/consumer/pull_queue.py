@@ -41,7 +41,8 @@ class WaitingPull:
         self.bytes_left: i64 = request.max_bytes
         self.has_byte_budget: bool = request.max_bytes > 0
         self.no_wait: bool = request.no_wait
-        self.expires_at_ns: i64 = now_ns + request.expires_ns if request.expires_ns > 0 else 0
+        # A negative expiry has passed already.
+        self.expires_at_ns: i64 = now_ns + request.expires_ns if request.expires_ns != 0 else 0
         self.heartbeat_ns: i64 = request.idle_heartbeat_ns
         self.heartbeat_at_ns: i64 = now_ns + request.idle_heartbeat_ns if request.idle_heartbeat_ns > 0 else 0
         self.delivered: i64 = 0

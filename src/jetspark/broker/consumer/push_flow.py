@@ -96,12 +96,16 @@ class PushFlow(TimerOwner):
         return route
 
     def _has_listener(self) -> bool:
+        """Does a subscription name the deliver subject itself? Wildcards get copies but bind nothing."""
         route = self._listeners()
         if not self.group:
-            return route.has_subscribers
+            for subscription in route.plain:
+                if subscription.subject == self.subject:
+                    return True
         for members in route.queues:
-            if members and members[0].queue == self.group:
-                return True
+            for member in members:
+                if member.subject == self.subject and (not self.group or member.queue == self.group):
+                    return True
         return False
 
     def interest_changed(self) -> None:
