@@ -33,7 +33,7 @@ async def test_a_token_lets_in_and_nothing_else_does(start_server: StartServer) 
     assert await attempt(running, user="s3cret", **{"pass": "s3cret"}) == [VIOLATION]
 
 
-@pytest.mark.parametrize("stored", ["s3cret", HASH])
+@pytest.mark.parametrize("stored", ["s3cret", HASH], ids=["plain", "bcrypt"])
 async def test_a_user_needs_the_right_password(start_server: StartServer, stored: str) -> None:
     running = await start_server(config=f'port: -1\nauthorization {{ user: joe, password: "{stored}" }}\n')
 
