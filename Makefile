@@ -14,7 +14,7 @@ ARGS ?=
 SOURCES := $(shell find src/jetspark -name '*.py' -o -name py.typed)
 PYTHON_PATHS := src tests setup.py $(wildcard examples bench)
 
-.PHONY: help install test check lint fast-tests demo bench sim clean
+.PHONY: help install test check format lint types contracts fast-tests demo bench sim clean
 
 help:
 	@echo "make install   .venv with the project (compiled where possible): .venv/bin/jetspark"
@@ -54,12 +54,18 @@ test: install
 	$(VENV)/bin/jetspark --version; $(RUN) -m pytest -q -n $(JOBS) --dist loadfile || status=1; \
 	exit $$status
 
-check: lint fast-tests
+check: format lint types contracts fast-tests
+
+format: $(VENV)/.dependencies
+	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff format --check $(PYTHON_PATHS)
 
 lint: $(VENV)/.dependencies
-	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff format --check $(PYTHON_PATHS)
 	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff check $(PYTHON_PATHS)
+
+types: $(VENV)/.dependencies
 	$(RUN) -m mypy
+
+contracts: $(VENV)/.dependencies
 	PYTHONPATH=src $(VENV)/bin/lint-imports
 
 # The source tree itself, uncompiled: no build between an edit and its test.
