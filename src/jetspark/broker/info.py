@@ -122,14 +122,13 @@ def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str,
 
 
 def priority_groups(consumer: Consumer) -> list[dict[str, Any]]:
-    """The first group, and who is pinned in it; nats-server accepts more groups and tells of one."""
+    """The group, and who is pinned in it. Of several groups nats-server shows the first, and so is it here."""
     pinning = consumer.pinning
     if not pinning.groups:
         return []
-    group = pinning.groups[0]
     if pinning.pin_id:
-        return [responses.priority_group_state(group, pinning.pin_id, pinning.pinned_ns)]
-    return [responses.priority_group_state(group)]
+        return [responses.priority_group_state(pinning.groups[0], pinning.pin_id, pinning.pinned_ns)]
+    return [responses.priority_group_state(pinning.groups[0])]
 
 
 def client_document(session: Session) -> dict[str, Any]:

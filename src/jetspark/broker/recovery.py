@@ -218,6 +218,9 @@ def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, document
     log, state, report = open_consumer_log(broker.disk, folder)
     if not report.is_clean():
         broker.notices.append(f"Consumer '{stream.name} > {name}' recovered with damage to its log")
+    # Activity is counted from the start of the server, as nats-server does.
+    state.last_delivered_ts_ns = 0
+    state.last_ack_ts_ns = 0
     consumer = Consumer(stream, name, config, log, state, created_ns)
     consumer.list_until_seq = int(list_until)
     if log.size == 0 and state.delivered_consumer_seq == 0 and report.is_clean():

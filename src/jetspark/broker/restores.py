@@ -180,6 +180,8 @@ class Upload(TimerOwner):
             return
         self._rebuild.adopt()
         stream = self._rebuild.stream
+        if announcements.is_heard(jetstream.account, f"$JS.EVENT.ADVISORY.STREAM.CREATED.{stream.name}"):
+            jetstream.announce_stream(stream, "create")
         self._end()
         fields = stream_fields(stream, stream_state(stream), with_domain=False)
         body = responses.encode_json(responses.stream_created(fields, did_create=False))
@@ -187,7 +189,6 @@ class Upload(TimerOwner):
             jetstream.account.publish_internal(self._reply, b"", 0, body)
         else:
             jetstream.account.hold_reply(self._reply, 0, body)
-        jetstream.announce_stream(stream, "create")
 
     def _fail(self, reply: bytes, error: ApiError) -> None:
         body = responses.encode_json(responses.error(responses.STREAM_CREATE, error))

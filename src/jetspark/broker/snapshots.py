@@ -35,7 +35,7 @@ FLOW_TIMEOUT_NS: Final = 5 * SECOND_NS
 INTEREST_GRACE_NS: Final = 2 * SECOND_NS
 SOON_NS: Final = 2_000_000
 # What is read and framed in one turn.
-TURN_BYTES: Final = 256 * 1024
+TURN_BYTES: Final = s2_frames.CHUNK_SIZE
 
 FINISHED: Final = headers.status_block(204, b"", [])
 
@@ -76,7 +76,8 @@ class Snapshot(TimerOwner):
         self._seq: i64 = stream.store.first_seq
         self._until_seq: i64 = stream.store.last_seq
         self._is_read: bool = False
-        # Framed bytes that do not fill a chunk yet.
+        # Archive bytes that are not framed yet, and framed ones that do not fill a chunk yet.
+        self._unframed: list[bytes] = []
         self._ready: bytes = s2_frames.START
         self._sent_count: i64 = 0
         self._confirmed_count: i64 = 0
@@ -87,7 +88,9 @@ class Snapshot(TimerOwner):
 
     def _put_documents(self, state: StreamState, without_consumers: bool) -> None:
         now_ns = self._stream.broker.now_ns
-        parts = [archive.MAGIC, archive.encode_entry(archive.STATE_NAME, now_ns, 0, b"", encode_json(state.encode()))]
+        parts = self._unframed
+        parts.append(archive.MAGIC)
+        parts.append(archive.encode_entry(archive.STATE_NAME, now_ns, 0, b"", encode_json(state.encode())))
         if not without_consumers:
             for name in sorted(self._stream.consumers):
                 consumer = self._stream.consumers[name]
@@ -95,7 +98,6 @@ class Snapshot(TimerOwner):
                     document = encode_json(consumer_entry(consumer))
                     entry_name = archive.CONSUMER_PREFIX + name.encode()
                     parts.append(archive.encode_entry(entry_name, now_ns, 0, b"", document))
-        self._ready += s2_frames.encode_frames(b"".join(parts))
 
     def start(self, state: StreamState) -> None:
         account = self._stream.account
@@ -157,7 +159,8 @@ class Snapshot(TimerOwner):
         """Frame some more messages; returns how many bytes they were."""
         store = self._stream.store
         view = self._view
-        parts: list[bytes] = []
+        parts = self._unframed
+        self._unframed = []
         size: i64 = 0
         while size < s2_frames.CHUNK_SIZE:
             seq = store.next_live(self._seq)

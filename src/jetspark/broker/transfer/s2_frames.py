@@ -1,7 +1,7 @@
 """S2's framing: a stream cut into chunks, each with the checksum of what it stands for.
 
-Written here: chunks that stand for themselves, which every reader of S2 takes. Read here: everything a writer of S2 or
-Snappy may send, in pieces of any size.
+Written here: one compressed block a chunk, or the bytes themselves where that is shorter. Read here: everything a
+writer of S2 or Snappy may send, in pieces of any size.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final
 
 from jetspark.broker.transfer.crc32c import crc32c, masked
 from jetspark.broker.transfer.s2_block import BLOCK_SIZE_MAX, DamagedArchive, decode_block
+from jetspark.broker.transfer.s2_encoder import encode_block
 
 COMPRESSED: Final = 0x00
 PLAIN: Final = 0x01
@@ -19,8 +20,8 @@ STREAM_START: Final = 0xFF
 
 START: Final = b"\xff\x06\x00\x00S2sTwO"
 START_WORDS: Final = (b"S2sTwO", b"sNaPpY")
-# What one chunk stands for, at most: Snappy's limit, so that its readers could read it too.
-CHUNK_SIZE: Final = 65536
+# What one chunk stands for, at most. The format would take 4 MiB; less keeps a turn of the loop short.
+CHUNK_SIZE: Final = 256 * 1024
 # Nothing a writer makes of the largest block comes near this.
 FRAME_SIZE_MAX: Final = BLOCK_SIZE_MAX * 2
 
@@ -33,9 +34,13 @@ def encode_frames(data: bytes) -> bytes:
     parts: list[bytes] = []
     for start in range(0, len(data), CHUNK_SIZE):
         piece = data[start : start + CHUNK_SIZE]
-        parts.append(b"\x01" + (len(piece) + 4).to_bytes(3, "little"))
+        kind = COMPRESSED
+        content = encode_block(piece)
+        if len(content) >= len(piece):
+            kind, content = PLAIN, piece
+        parts.append(bytes([kind]) + (len(content) + 4).to_bytes(3, "little"))
         parts.append(masked(crc32c(piece)).to_bytes(4, "little"))
-        parts.append(piece)
+        parts.append(content)
     return b"".join(parts)
 
 
