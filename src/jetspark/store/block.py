@@ -94,6 +94,8 @@ class Block:
         self.is_touched: bool = False
         # Full and durable, with its index file.
         self.is_filed: bool = False
+        # Its file is compressed, or about to be: it can only be replaced, not written into.
+        self.is_packed: bool = False
         self.is_rewriting: bool = False
 
     @property

@@ -18,21 +18,21 @@ from jetspark.store.store_writer import StoreWriter
 
 def sweep(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
     """Look at the blocks that lost messages; returns what to do to the disk in the next commit."""
-    ops: list[DiskOp] = []
+    removals: list[DiskOp] = []
+    rewrites: list[DiskOp] = []
     later: list[Block] = []
-    rewritten = False
     for block in store.touched:
         if not block.closed:
             # Looked at again when it is full.
             block.is_touched = False
-        elif block.pinned and not store.memory:
+        elif not store.memory and (block.pinned or (block.live_count == 0 and block.removal_epoch > durable_epoch)):
+            # Not durable yet, or dead by something that may have to be undone.
             later.append(block)
-        elif block.live_count == 0 and block.removal_epoch <= durable_epoch and not buries_others(store, block):
-            ops.extend(drop(store, block))
-        elif is_wasteful(block) and not rewritten:
+        elif block.live_count == 0 and not buries_others(store, block):
+            removals.extend(drop(store, block))
+        elif is_wasteful(block) and not rewrites:
             # One a commit: it takes some milliseconds.
-            rewritten = True
-            ops.extend(rewrite(store, block))
+            rewrites = rewrite(store, block)
             if block.live_count == 0:
                 later.append(block)
             else:
@@ -42,7 +42,8 @@ def sweep(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
         else:
             block.is_touched = False
     store.touched = later
-    return ops
+    # Removals first: a rewritten block has no tombstones any more for the records of a removed one.
+    return removals + rewrites
 
 
 def is_wasteful(block: Block) -> bool:
@@ -55,7 +56,8 @@ def is_wasteful(block: Block) -> bool:
 
 def buries_others(store: StoreWriter, block: Block) -> bool:
     """Does the block hold a tombstone for a record that may still be on disk elsewhere?"""
-    return block.tombstone_max_seq >= store.first_seq
+    # By the first sequence as the disk knows it: a later one may have to be taken back.
+    return block.tombstone_max_seq > 0 and block.tombstone_max_seq >= store.durable.first_seq
 
 
 def drop(store: StoreWriter, block: Block) -> list[DiskOp]:
@@ -78,6 +80,8 @@ def rewrite(store: StoreWriter, block: Block) -> list[DiskOp]:
     """Rebuild the block from what has to stay."""
     if not block.has_data or not block.has_index:
         store.load(block)
+    # Looking up what its tombstones bury may bring other blocks in; this one stays.
+    block.pinned = True
     data = block.bytes_from(0)
     kept = Block(block.number, block.seed, block.base_seq)
     parts: list[bytes] = []
@@ -99,6 +103,7 @@ def rewrite_ops(store: StoreWriter, block: Block, raw: bytes) -> list[DiskOp]:
     """Replace the files of a full block that is loaded."""
     # Its bytes stay in memory until the new file is durable: until then either file may be there.
     block.pinned = True
+    block.is_packed = store.options.compress
     if not block.is_rewriting:
         block.is_rewriting = True
         store.rewriting.append(block)
@@ -172,7 +177,7 @@ def keep_tombstones(store: StoreWriter, block: Block, kept: Block, parts: list[b
 
 def is_on_disk(store: StoreWriter, seq: i64, kept: Block) -> bool:
     """Is the dead record `seq` still among the bytes of some block (of `kept`, for the one being rewritten)?"""
-    if seq < store.first_seq:
+    if seq < store.durable.first_seq:
         return False
     at = store.find_block_index(seq)
     if at >= len(store.blocks):

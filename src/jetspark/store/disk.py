@@ -132,6 +132,10 @@ class Disk:
     def exists(self, path: str) -> bool:
         raise NotImplementedError
 
+    def fresh_salt(self) -> bytes:
+        """Eight bytes of chance, to tell one incarnation of a file from another."""
+        return fresh_salt()
+
 
 class FileDisk(Disk):
     """Files of the operating system.

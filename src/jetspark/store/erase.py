@@ -19,33 +19,37 @@ from jetspark.store.store_writer import StoreWriter
 
 def erase_durable(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
     """Erase what the last durable commit removed for good; returns what to do to the disk in the next."""
-    ops: list[DiskOp] = []
     later: list[tuple[int, int]] = []
-    blocks: list[Block] = []
+    by_block: dict[int, list[int]] = {}
     for seq, epoch in store.erasing:
         if epoch > durable_epoch:
             later.append((seq, epoch))
-            continue
-        if not store.move_near(seq):
-            continue
-        block = store.near
-        if erase_record(store, block, seq - block.base_seq, ops) and block not in blocks:
-            blocks.append(block)
+        elif store.move_near(seq):
+            by_block.setdefault(store.near.number, []).append(seq)
     store.erasing = later
-    for block in blocks:
-        if block.is_filed:
-            raw = block.bytes_from(0)
-            if store.options.compress:
-                ops.extend(compaction.rewrite_ops(store, block, raw))
-            else:
-                ops.append(DiskOp(WRITE_CACHE, index_path(store.folder, block.number), encode_sidecar(block, raw)))
+    ops: list[DiskOp] = []
+    for seqs in by_block.values():
+        store.move_near(seqs[0])
+        erase_in_block(store, store.near, seqs, ops)
     return ops
+
+
+def erase_in_block(store: StoreWriter, block: Block, seqs: list[int], ops: list[DiskOp]) -> None:
+    if not block.has_data or not block.has_index:
+        store.load(block)
+    found = False
+    for seq in seqs:
+        if erase_record(store, block, seq - block.base_seq, ops):
+            found = True
+    if found and block.is_packed:
+        ops.extend(compaction.rewrite_ops(store, block, block.bytes_from(0)))
+    elif found and block.is_filed:
+        sidecar = encode_sidecar(block, block.bytes_from(0))
+        ops.append(DiskOp(WRITE_CACHE, index_path(store.folder, block.number), sidecar))
 
 
 def erase_record(store: StoreWriter, block: Block, index: i64, ops: list[DiskOp]) -> bool:
     """Replace one record's bytes; False if they are gone already."""
-    if not block.has_data or not block.has_index:
-        store.load(block)
     offset = block.offset_of(index)
     if offset < 0:
         return False
@@ -56,6 +60,6 @@ def erase_record(store: StoreWriter, block: Block, index: i64, ops: list[DiskOp]
     record = encode_record(store.writer, seq_field, view.ts_ns, view.subject, view.header_size, zeros)
     image = record + record_hash(record, block.seed)
     block.patch(offset, image)
-    if not (block.is_filed and store.options.compress):
+    if not block.is_packed:
         ops.append(DiskOp(OVERWRITE, block_path(store.folder, block.number), image, "", offset))
     return True

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from mypy_extensions import i64
 
 from jetspark.store import undo
-from jetspark.store.block import Block
-from jetspark.store.block_head import HEAD_SIZE, BlockHead, block_number, block_path, decode_head, index_path
+from jetspark.store.block import NO_RECORD, Block
+from jetspark.store.block_head import HEAD_SIZE, block_number, block_path, decode_head, index_path
 from jetspark.store.disk import (
     COMPRESSED_HEAD_SIZE,
     COMPRESSED_MAGIC,
     REMOVE,
+    SYNC_DIR,
     TEMPORARY_SUFFIX,
     TRUNCATE,
     Disk,
@@ -25,7 +26,7 @@ from jetspark.store.disk import (
 )
 from jetspark.store.record import ERASED_BIT, record_seq_field
 from jetspark.store.scan import BlockScanner, ScanResult
-from jetspark.store.sidecar import Sidecar
+from jetspark.store.sidecar import ENTRY_SIZE, Sidecar, decode_index
 from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.subject_state import SubjectState
@@ -70,6 +71,7 @@ class Recovery:
         # What each block's index file says, by number; blocks that were scanned have none.
         self.cars: dict[int, Sidecar] = {}
         self.lost: list[int] = []
+        self.must_sync_folder: bool = False
         self.first_seq: i64 = 1
         self.last_seq: i64 = 0
         self.last_ts_ns: i64 = 0
@@ -85,6 +87,8 @@ class Recovery:
             store.next_number = number + 1
         if numbers:
             store.is_folder_made = True
+        if self.must_sync_folder:
+            store.disk.perform(DiskOp(SYNC_DIR, store.folder))
         self.drop_dead_blocks()
         for block in store.blocks:
             self.add_subjects(block)
@@ -109,35 +113,34 @@ class Recovery:
     def enter_block(self, number: i64, is_last: bool) -> None:
         """By its index file if that belongs to it, otherwise by a scan."""
         store = self.store
-        head = self.read_head(number)
+        start = store.disk.read(block_path(store.folder, number), 0, COMPRESSED_HEAD_SIZE + HEAD_SIZE)
+        is_packed = start[:4] == COMPRESSED_MAGIC
+        if is_packed:
+            start = start[COMPRESSED_HEAD_SIZE:]
+        # Records begin after a whole head, so a shorter file is one that was never written to its end.
+        head = decode_head(start) if len(start) >= HEAD_SIZE else None
         if head is None:
-            self.refuse_block(number, is_last)
+            self.refuse_block(number)
             return
         block = Block(number, head.seed(), head.next_seq)
+        block.is_packed = is_packed
         block.state_first_seq = head.first_seq
         block.state_last_seq = head.next_seq - 1
         block.state_last_ts_ns = head.last_ts_ns
         car = store.read_front(number)
-        if car is not None and self.belongs(car, number):
+        if car is not None and self.belongs(car, number) and self.mark_absent(block, car):
             self.enter_indexed(block, car)
         else:
             self.enter_scanned(block, is_last)
         store.blocks.append(block)
         self.learn_state(block)
 
-    def read_head(self, number: i64) -> BlockHead | None:
-        store = self.store
-        start = store.disk.read(block_path(store.folder, number), 0, COMPRESSED_HEAD_SIZE + HEAD_SIZE)
-        if start[:4] == COMPRESSED_MAGIC:
-            start = start[COMPRESSED_HEAD_SIZE:]
-        return decode_head(start)
-
-    def refuse_block(self, number: i64, is_last: bool) -> None:
-        """A file without a readable head. The last one may simply never have been written to its end."""
+    def refuse_block(self, number: i64) -> None:
+        """A file without a readable head: set aside, unless there was no room in it for a record."""
         store = self.store
         path = block_path(store.folder, number)
         size = store.disk.size(path)
-        if is_last and size <= HEAD_SIZE:
+        if size <= HEAD_SIZE:
             self.report.cut_bytes += size
             store.disk.perform(DiskOp(REMOVE, path))
         else:
@@ -149,14 +152,10 @@ class Recovery:
         path = block_path(store.folder, number)
         if car.number != number:
             return False
-        if store.disk.size(path) == car.raw_size:
-            return store.disk.read(path, car.raw_size - 8, 8) == car.tail
         start = store.disk.read(path, 0, COMPRESSED_HEAD_SIZE)
-        return (
-            start[:4] == COMPRESSED_MAGIC
-            and int.from_bytes(start[4:12], "little") == car.raw_size
-            and start[12:20] == car.tail
-        )
+        if start[:4] == COMPRESSED_MAGIC:
+            return int.from_bytes(start[4:12], "little") == car.raw_size and start[12:20] == car.tail
+        return store.disk.size(path) == car.raw_size and store.disk.read(path, car.raw_size - 8, 8) == car.tail
 
     def enter_indexed(self, block: Block, car: Sidecar) -> None:
         self.report.blocks_indexed += 1
@@ -167,7 +166,6 @@ class Recovery:
         block.written_size = car.raw_size
         block.sealed_size = car.raw_size
         block.absent_count = car.absent_count
-        block.dead_count = 0
         block.live_count = car.count - car.absent_count
         block.live_bytes = car.record_bytes
         block.record_bytes = car.record_bytes
@@ -183,34 +181,43 @@ class Recovery:
         block.is_filed = True
         block.drop_data()
         block.drop_index()
-        if block.absent_count > 0:
-            # Which sequences are absent is in the index, and everything else goes by the dead bits.
-            self.store.load_index(block)
-            self.mark_absent(block)
 
-    def mark_absent(self, block: Block) -> None:
-        index: i64 = 0
-        while index < block.count:
-            if block.entries[index] < 0:
-                block.mark_dead(index)
-            index += 1
+    def mark_absent(self, block: Block, car: Sidecar) -> bool:
+        """Mark the sequences without a record as dead; False if the index that knows them is damaged."""
+        if car.absent_count == 0:
+            return True
+        index = self.store.disk.read(index_path(self.store.folder, car.number), car.front_size, car.count * ENTRY_SIZE)
+        if not decode_index(car, index, block):
+            return False
+        at: i64 = 0
+        while at < car.count:
+            if block.entries[at] == NO_RECORD:
+                block.mark_dead(at)
+            at += 1
+        return True
 
     def enter_scanned(self, block: Block, is_last: bool) -> None:
         store = self.store
         self.report.blocks_scanned += 1
+        path = block_path(store.folder, block.number)
         data = store.read_block(block.number)
         result = BlockScanner(block, data).run()
         torn: i64 = len(data) - result.end
-        block.set_data(data[: result.end] if torn else data, 0)
-        block.written_size = result.end
         self.report.damaged_bytes += result.damaged_bytes
         self.note_lost(block, result)
-        if torn:
-            self.report.cut_bytes += torn
-            # Cut and synced now: were it left, a later append could end where something whole begins.
-            store.disk.perform(DiskOp(TRUNCATE, block_path(store.folder, block.number), b"", "", result.end))
-        if not is_last:
+        if block.is_packed:
+            # Written whole, so what does not read is damage; and never appended to.
+            self.report.damaged_bytes += torn
             block.closed = True
+        else:
+            self.report.cut_bytes += torn
+            # Cut now, and synced in any case. Were the tail left, a later append could end where something whole
+            # begins; and what a process wrote before it was killed is read here, but may not be on the medium.
+            store.disk.perform(DiskOp(TRUNCATE, path, b"", "", result.end))
+            self.must_sync_folder = True
+            block.closed = not is_last
+        block.set_data(data[: result.end] if torn else data, 0)
+        block.written_size = result.end
 
     def note_lost(self, block: Block, result: ScanResult) -> None:
         self.lost.extend(result.lost)
@@ -241,7 +248,7 @@ class Recovery:
                 store.cache.release(block)
                 store.has_pending = True
                 continue
-            if is_below:
+            if is_below and block is not store.blocks[-1]:
                 block.live_count = 0
                 block.live_bytes = 0
             kept.append(block)

@@ -107,13 +107,13 @@ class BlockScanner:
         block = self.block
         if ts_ns > block.last_ts_ns:
             block.last_ts_ns = ts_ns
+        block.record_bytes += length
         if field < 0:
             # Erased in place; its tombstone says the same.
             block.mark_dead(block.count - 1)
             return
         block.live_count += 1
         block.live_bytes += length
-        block.record_bytes += length
         if record_has_headers(self.data, at):
             block.header_count += 1
 

@@ -172,14 +172,20 @@ class StoreBase:
             self.read_index(block)
         if not block.has_data:
             self.load_data(block)
-        self.cache.admit(block)
-        self.after_load()
+        self.loaded(block)
 
     def load_index(self, block: Block) -> None:
         """Bring the index of a block into memory, its bytes only if there is no other way."""
         self.read_index(block)
+        self.loaded(block)
+
+    def loaded(self, block: Block) -> None:
         self.cache.admit(block)
+        # What damage was found may make other blocks come in; this one was asked for and stays.
+        was_pinned = block.pinned
+        block.pinned = True
         self.after_load()
+        block.pinned = was_pinned
 
     def after_load(self) -> None:
         """Reading a block is over: deal with what it found."""

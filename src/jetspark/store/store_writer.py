@@ -16,7 +16,7 @@ from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store import queries
 from jetspark.store.block import Block
 from jetspark.store.block_head import HEAD_SIZE, BlockHead
-from jetspark.store.disk import Disk, DiskOp, fresh_salt
+from jetspark.store.disk import Disk, DiskOp
 from jetspark.store.record import encode_record, encode_tombstone, record_hash, record_length, record_size
 from jetspark.store.scan import GAP_MAX
 from jetspark.store.store_base import StoreBase, StoreOptions
@@ -37,6 +37,7 @@ class Mark:
     """Where a store stood when a commit was collected."""
 
     def __init__(self) -> None:
+        self.first_seq: i64 = 0
         self.last_seq: i64 = 0
         self.last_ts_ns: i64 = 0
         self.open_number: i64 = 0
@@ -100,7 +101,7 @@ class StoreWriter(StoreBase):
         if self.memory:
             block = Block(number, 0, self.last_seq + 1)
         else:
-            head = BlockHead(number, self.last_seq + 1, self.first_seq, self.last_ts_ns, fresh_salt())
+            head = BlockHead(number, self.last_seq + 1, self.first_seq, self.last_ts_ns, self.disk.fresh_salt())
             block = Block(number, head.seed(), self.last_seq + 1)
             block.parts.append(head.encode())
             block.size = HEAD_SIZE

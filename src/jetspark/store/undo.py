@@ -20,6 +20,7 @@ from jetspark.store.subject_state import SubjectState
 def take_mark(store: StoreWriter) -> Mark:
     mark = Mark()
     block = store.open
+    mark.first_seq = store.first_seq
     mark.last_seq = store.last_seq
     mark.last_ts_ns = store.last_ts_ns
     mark.open_number = block.number
