@@ -13,6 +13,7 @@ from jetspark.server.log import Logger
 from jetspark.server.options import Options
 from jetspark.server.options_reader import read_config_file
 from jetspark.server.server import Server
+from jetspark.store.disk import Disk
 
 
 @pytest.fixture
@@ -20,7 +21,9 @@ async def start_server(tmp_path: Path) -> AsyncIterator[StartServer]:
     """Start servers: `await start_server(options)` or `await start_server(config="…")`."""
     started: list[Running] = []
 
-    async def start(options: Options | None = None, *, config: str = "", jetstream: bool = False) -> Running:
+    async def start(
+        options: Options | None = None, *, config: str = "", jetstream: bool = False, disk: Disk | None = None
+    ) -> Running:
         options = options or embedded_options(jetstream=jetstream)
         if config:
             file = tmp_path / "server.conf"
@@ -29,7 +32,7 @@ async def start_server(tmp_path: Path) -> AsyncIterator[StartServer]:
         if options.jetstream.enabled and not options.jetstream.store_dir:
             options.jetstream.store_dir = str(tmp_path / "store")
         sink = MemorySink()
-        server = Server(options, logger=Logger(sink, debug=True, trace=options.trace))
+        server = Server(options, logger=Logger(sink, debug=True, trace=options.trace), disk=disk)
         await server.start()
         started.append(Running(server, sink))
         return started[-1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jetspark.server.options import MINUTE_NS, SECOND_NS, Options, OptionsError, validate
+from jetspark.server.options import MINUTE_NS, SECOND_NS, Options, OptionsError, UserOptions, validate
 from jetspark.server.options_reader import ConfigFileError, read_config_file
 from jetspark.testing.processes import nats_server_command
 
@@ -225,10 +225,20 @@ def test_a_wrong_value_is_reported_with_its_place(tmp_path: Path, text: str, com
         ("accounts { A { imports: [] } }", "accounts.A.imports"),
         ("jetstream { key: secret }", "jetstream.key"),
         ("authorization { auth_callout { issuer: A } }", "auth_callout"),
+        ("no_header_support: true", "no_header_support"),
+        ("max_sub_tokens: 8", "max_sub_tokens"),
+        ("feature_flags { js_api_reply_v2: true }", "feature_flags.js_api_reply_v2"),
+        ("accounts { A { limits { max_payload: 10 } } }", "accounts.A.limits.max_payload"),
+        ("websocket { jwt_cookie: x }", "websocket.jwt_cookie"),
+        ("tls { ocsp_peer: true }", "tls.ocsp_peer"),
     ],
 )
 def test_what_is_not_supported_is_refused_by_name(tmp_path: Path, text: str, name: str) -> None:
     assert any(f'"{name}" is not supported' in line for line in complaints(tmp_path, text))
+
+
+def test_turning_off_what_is_not_there_is_allowed(read: Read) -> None:
+    assert read("proxy_protocol: false\nno_header_support: false\nport: 5\n").port == 5
 
 
 def test_settings_that_contradict_each_other_are_refused() -> None:
@@ -236,8 +246,16 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         validate(Options(max_payload_bytes=2048, max_pending_bytes=1024))
     with pytest.raises(OptionsError, match=r"lame duck grace period \(1m0s\) should be strictly lower"):
         validate(Options(lame_duck_grace_ns=MINUTE_NS, lame_duck_duration_ns=MINUTE_NS))
-    with pytest.raises(OptionsError, match='no_auth_user: "x" not present'):
+    with pytest.raises(OptionsError, match='no_auth_user: "x" present, but users/nkeys are not defined'):
         validate(Options(no_auth_user="x"))
+    with pytest.raises(OptionsError, match='no_auth_user: "x" not present'):
+        validate(Options(no_auth_user="x", users=[UserOptions(name="a")]))
+    with pytest.raises(OptionsError, match="error resolving system account: account missing"):
+        validate(Options(system_account="SYS"))
+    with pytest.raises(OptionsError, match=r"can't specify both HTTP \(1\) and HTTPs \(2\) ports"):
+        validate(Options(http_port=1, https_port=2))
+    with pytest.raises(OptionsError, match="TLS cert and key required for HTTPS"):
+        validate(Options(https_port=2))
 
 
 @pytest.mark.oracle

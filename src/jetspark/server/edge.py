@@ -75,6 +75,7 @@ class Edge:
         self._committer: Committer | None = None
         self._is_committing = False
         self._uncommitted_bytes = 0
+        self.uncommitted_bytes_max = UNCOMMITTED_BYTES_MAX
         self._read_paused: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at_ns = 0
@@ -170,7 +171,7 @@ class Edge:
         if not self._is_committing:
             return
         self._uncommitted_bytes += count
-        if self._uncommitted_bytes > UNCOMMITTED_BYTES_MAX and not connection.is_read_paused:
+        if self._uncommitted_bytes > self.uncommitted_bytes_max and not connection.is_read_paused:
             connection.is_read_paused = True
             connection.transport.pause_reading()
             self._read_paused.append(connection)

@@ -72,7 +72,9 @@ class Monitor:
         assert self._runner is not None
         listening = open_socket(self.host, port)
         options = self._server.options
-        context = ssl_context(options.tls) if scheme == "https" and options.tls is not None else None
+        context = None
+        if scheme == "https" and options.tls is not None:
+            context = ssl_context(options.tls, asks_clients=False)
         await web.SockSite(self._runner, listening, ssl_context=context).start()
         opened: int = listening.getsockname()[1]
         self._server.logger.info(f"Starting {scheme} monitor on {join_host_port(self.host, opened)}")

@@ -103,7 +103,6 @@ class WebsocketOptions:
     same_origin: bool = False
     allowed_origins: list[str] = field(default_factory=list)
     compression: bool = False
-    handshake_timeout_ns: int = 2 * SECOND_NS
     headers: dict[str, str] = field(default_factory=dict)
     ping_interval_ns: int = 0
 
@@ -121,9 +120,6 @@ class JetStreamOptions:
     sync_always: bool = True
     sync_interval_ns: int = 2 * MINUTE_NS
     strict: bool = True
-    max_buffered_msgs: int = 10_000
-    max_buffered_bytes: int = 128 * 1024 * 1024
-    request_queue_limit: int = 10_000
     # 0: no limit set.
     max_ack_pending: int = 0
     max_request_batch: int = 0
@@ -175,15 +171,12 @@ class Options:
     max_pending_bytes: int = 64 * 1024 * 1024
     max_connections: int = 65536
     max_subscriptions: int = 0
-    max_subscription_tokens: int = 0
     max_closed_clients: int = 10_000
     write_deadline_ns: int = 10 * SECOND_NS
     ping_interval_ns: int = 2 * MINUTE_NS
     ping_max: int = 2
     lame_duck_duration_ns: int = 2 * MINUTE_NS
     lame_duck_grace_ns: int = 10 * SECOND_NS
-    no_header_support: bool = False
-    no_fast_producer_stall: bool = False
 
     username: str = ""
     password: str = ""
@@ -195,7 +188,6 @@ class Options:
     accounts: dict[str, AccountOptions] = field(default_factory=dict)
     no_auth_user: str = ""
     system_account: str = SYSTEM_ACCOUNT
-    no_system_account: bool = False
 
     jetstream: JetStreamOptions = field(default_factory=JetStreamOptions)
     tls: TlsOptions | None = None
@@ -228,13 +220,28 @@ def validate(options: Options) -> None:
         )
     if " " in options.server_name:
         raise OptionsError("server name cannot contain spaces")
+    if options.system_account != SYSTEM_ACCOUNT and options.system_account not in options.accounts:
+        raise OptionsError("error resolving system account: account missing")
     if options.no_auth_user:
         _validate_no_auth_user(options, options.no_auth_user)
+    _validate_monitoring(options)
     if options.websocket.port:
         _validate_websocket(options)
 
 
+def _validate_monitoring(options: Options) -> None:
+    if options.http_port and options.https_port:
+        raise OptionsError(
+            f"Can't start monitoring: can't specify both HTTP ({options.http_port}) and "
+            f"HTTPs ({options.https_port}) ports"
+        )
+    if options.https_port and options.tls is None:
+        raise OptionsError("Can't start monitoring: TLS cert and key required for HTTPS")
+
+
 def _validate_no_auth_user(options: Options, name: str) -> None:
+    if not options.users:
+        raise OptionsError(f'no_auth_user: "{name}" present, but users/nkeys are not defined')
     if not any(user.name == name or user.nkey == name for user in options.users):
         raise OptionsError(
             f'no_auth_user: "{name}" not present as user or nkey in authorization block or account configuration'

@@ -34,8 +34,11 @@ Handler = Callable[[Node], None]
 
 _PINNED_CERT: Final = re.compile("[0-9a-f]{64}")
 _HANDSHAKE_FALLBACK_S: Final = 0.05
-# Of the jetstream block: what only matters in a cluster.
-_CLUSTER_ONLY: Final = (
+# Of the jetstream block: what only matters in a cluster, and limits of queues that do not exist here.
+_WITHOUT_EFFECT: Final = (
+    "max_buffered_msgs",
+    "max_buffered_size",
+    "request_queue_limit",
     "extension_hint",
     "unique_tag",
     "max_outstanding_catchup",
@@ -60,6 +63,7 @@ _JETSTREAM_ALIASES: Final = {
 }
 _WEBSOCKET_REFUSED: Final = (
     "advertise",
+    "handshake_timeout",
     "authorization",
     "no_auth_user",
     "jwt_cookie",
@@ -133,17 +137,12 @@ def read_jetstream(node: Node, options: Options, problems: Problems) -> None:
             "max_file_store": into(jetstream, "max_storage_bytes", lambda value: size_bytes(value, "max_file_store")),
             "domain": into(jetstream, "domain", string),
             "strict": into(jetstream, "strict", boolean),
-            "max_buffered_msgs": into(jetstream, "max_buffered_msgs", integer),
-            "max_buffered_size": into(
-                jetstream, "max_buffered_bytes", lambda value: size_bytes(value, "max_buffered_size")
-            ),
-            "request_queue_limit": into(jetstream, "request_queue_limit", integer),
             "limits": lambda value: _read_limits(value, jetstream, problems),
             "encryption_key": refuse("jetstream.key"),
             "prev_encryption_key": refuse("jetstream.prev_key"),
             "cipher": refuse("jetstream.cipher"),
             "tpm": refuse("jetstream.tpm"),
-            **dict.fromkeys(_CLUSTER_ONLY, nothing),
+            **dict.fromkeys(_WITHOUT_EFFECT, nothing),
         },
         _JETSTREAM_ALIASES,
     )
@@ -255,8 +254,11 @@ def read_websocket(node: Node, websocket: WebsocketOptions, problems: Problems) 
         host, websocket.port = address(value)
         websocket.host = host or websocket.host
 
-    def handshake_timeout(value: Node) -> None:
-        websocket.handshake_timeout_ns = round(seconds(value, "handshake timeout") * 1e9)
+    def tls(value: Node) -> None:
+        websocket.tls = read_tls(value, problems)
+        for name in ("verify_and_map", "pinned_certs", "handshake_first"):
+            if getattr(websocket.tls, name):
+                raise unsupported(value, f"websocket.tls.{name}")
 
     def headers(value: Node) -> None:
         websocket.headers = {key: string(item) for key, item in entries(value).items()}
@@ -268,10 +270,9 @@ def read_websocket(node: Node, websocket: WebsocketOptions, problems: Problems) 
             "host": into(websocket, "host", string),
             "port": into(websocket, "port", integer),
             "no_tls": into(websocket, "no_tls", boolean),
-            "tls": into(websocket, "tls", lambda value: read_tls(value, problems)),
+            "tls": tls,
             "same_origin": into(websocket, "same_origin", boolean),
             "allowed_origins": into(websocket, "allowed_origins", lambda value: strings(value, "allowed origins")),
-            "handshake_timeout": handshake_timeout,
             "compression": into(websocket, "compression", boolean),
             **{name: refuse(f"websocket.{name}") for name in _WEBSOCKET_REFUSED},
             "headers": headers,

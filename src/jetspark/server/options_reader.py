@@ -26,7 +26,7 @@ from jetspark.server.config_values import (
     wrong,
 )
 from jetspark.server.options import SECOND_NS, Options, OptionsError
-from jetspark.server.options_auth import AuthReader
+from jetspark.server.options_auth import AuthReader, unsupported
 from jetspark.server.options_blocks import (
     Handler,
     into,
@@ -34,12 +34,10 @@ from jetspark.server.options_blocks import (
     read_jetstream,
     read_tls,
     read_websocket,
-    refuse,
     set_store_dir,
 )
 
 _LAME_DUCK_MIN_NS: Final = 30 * SECOND_NS
-_SUBSCRIPTION_TOKENS_MAX: Final = 255
 
 _ALIASES: Final[Mapping[str, str]] = {
     "net": "host",
@@ -86,10 +84,23 @@ _REFUSED: Final = (
     "prof_block_rate",
     "default_js_domain",
     "write_timeout",
+    "max_sub_tokens",
+    "no_header_support",
+    "no_system_account",
 )
 
 # Settings of nats-server's inside that have no counterpart here and change nothing a client or operator can see.
-_WITHOUT_EFFECT: Final = ("connect_error_reports", "reconnect_error_reports", "disable_sublist_cache")
+_WITHOUT_EFFECT: Final = (
+    "connect_error_reports",
+    "reconnect_error_reports",
+    "disable_sublist_cache",
+    "no_fast_producer_stall",
+)
+
+
+# Switches for what nats-server does inside; only the first one changes anything here.
+_FEATURE_FLAGS: Final = ("js_ack_fc_v2", "js_api_reply_v2", "js_raft_delete_range", "js_snapshot_sources")
+_FEATURE_FLAGS_REFUSED: Final = ("js_api_reply_v2", "js_snapshot_sources")
 
 
 class ConfigFileError(OptionsError):
@@ -128,7 +139,7 @@ class OptionsReader:
             "tls": into(options, "tls", lambda node: read_tls(node, problems)),
             "allow_non_tls": into(options, "allow_non_tls", boolean),
             "websocket": lambda node: read_websocket(node, options.websocket, problems),
-            **{name: refuse(name) for name in _REFUSED},
+            **{name: _refuse_unless_off(name) for name in _REFUSED},
             **dict.fromkeys(_WITHOUT_EFFECT, nothing),
         }
 
@@ -154,7 +165,10 @@ class OptionsReader:
             options.server_metadata = {key: string(value) for key, value in entries(node).items()}
 
         def feature_flags(node: Node) -> None:
-            options.feature_flags = {key: boolean(value) for key, value in entries(node).items()}
+            for key, value in entries(node).items():
+                if boolean(value) and key in _FEATURE_FLAGS_REFUSED:
+                    raise unsupported(value, f"feature_flags.{key}")
+                options.feature_flags[key] = boolean(value)
 
         return {
             "listen": listen,
@@ -201,14 +215,6 @@ class OptionsReader:
     def _limit_handlers(self) -> dict[str, Handler]:
         options, problems = self.options, self.problems
 
-        def sub_tokens(node: Node) -> None:
-            count = integer(node)
-            if count > _SUBSCRIPTION_TOKENS_MAX:
-                raise wrong(node, "max_sub_tokens value is too big")
-            if count <= 0:
-                raise wrong(node, "max_sub_tokens value can not be negative")
-            options.max_subscription_tokens = count
-
         def lame_duck_duration(node: Node) -> None:
             value = duration_ns(node, "lame_duck_duration")
             if value < _LAME_DUCK_MIN_NS:
@@ -232,7 +238,6 @@ class OptionsReader:
             # Here alone zero is meant: nobody may connect.
             "max_connections": into(options, "max_connections", integer),
             "max_subscriptions": into(options, "max_subscriptions", integer),
-            "max_sub_tokens": sub_tokens,
             "max_closed_clients": or_default("max_closed_clients", integer),
             "write_deadline": or_default(
                 "write_deadline_ns", lambda node: problems.duration_ns(node, "write_deadline")
@@ -241,8 +246,6 @@ class OptionsReader:
             "ping_max": or_default("ping_max", integer),
             "lame_duck_duration": lame_duck_duration,
             "lame_duck_grace_period": lame_duck_grace,
-            "no_header_support": into(options, "no_header_support", boolean),
-            "no_fast_producer_stall": into(options, "no_fast_producer_stall", boolean),
         }
 
     def _login_handlers(self) -> dict[str, Handler]:
@@ -252,8 +255,17 @@ class OptionsReader:
             "accounts": self._auth.accounts,
             "no_auth_user": into(options, "no_auth_user", string),
             "system_account": into(options, "system_account", string),
-            "no_system_account": into(options, "no_system_account", boolean),
         }
+
+
+def _refuse_unless_off(name: str) -> Handler:
+    """Turning off what is not there is no contradiction."""
+
+    def handler(node: Node) -> None:
+        if node.value is not False:
+            raise unsupported(node, name)
+
+    return handler
 
 
 def read_config_file(file: str, options: Options | None = None) -> tuple[Options, list[str]]:

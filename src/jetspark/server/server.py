@@ -30,7 +30,7 @@ from jetspark.server.secure import SecureLayer
 from jetspark.server.storage import StoreDirectory
 from jetspark.server.tls import ssl_context
 from jetspark.server.trace import TracedConnection
-from jetspark.store.disk import FileDisk
+from jetspark.store.disk import Disk, FileDisk
 
 if TYPE_CHECKING:
     from jetspark.server.monitor import Monitor
@@ -44,8 +44,16 @@ _LAME_DUCK_STEP_MAX_S: Final = 1.0
 class Server:
     """One server. Start it once; a stopped server stays stopped."""
 
-    def __init__(self, options: Options, *, logger: Logger | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        options: Options,
+        *,
+        logger: Logger | None = None,
+        clock: Clock | None = None,
+        disk: Disk | None = None,
+    ) -> None:
         validate(options)
+        self._disk: Disk = disk or FileDisk()
         self.options = options
         self.clock: Clock = clock or SystemClock()
         self.logger = logger or logger_from(options, self.clock)
@@ -75,7 +83,6 @@ class Server:
         self.loop = loop
         banner.starting(self.logger, self.name, self.server_id, self.options)
         self.gate = ServerGate(self.options, loop, os.urandom)
-        self._disk = FileDisk()
         try:
             broker_options = self._broker_options()
             self.broker = Broker(broker_options, self._disk, os.urandom, self.clock.now_ns(), self.gate)
@@ -199,7 +206,10 @@ class Server:
 
     def _new_connection(self) -> Connection:
         if self.options.trace:
-            return TracedConnection(self.edge, self.options.traced_msg_len_max)
+            options = self.options
+            return TracedConnection(
+                self.edge, options.traced_msg_len_max, headers_only=options.trace_headers and not options.trace_verbose
+            )
         return Connection(self.edge)
 
     def _set_advertised_address(self) -> None:
@@ -376,7 +386,8 @@ class Server:
         if self._monitor is not None:
             await self._monitor.stop()
         self.gate.close()
-        self._disk.close()
+        if isinstance(self._disk, FileDisk):
+            self._disk.close()
         if self._store is not None:
             self._store.unlock()
 

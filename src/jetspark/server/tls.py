@@ -15,8 +15,11 @@ from jetspark.server.options import OptionsError, TlsOptions
 _VERSIONS: Final = {"": ssl.TLSVersion.TLSv1_2, "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
-def ssl_context(options: TlsOptions) -> ssl.SSLContext:
-    """A server's context; raises OptionsError when a file cannot be used."""
+def ssl_context(options: TlsOptions, *, asks_clients: bool = True) -> ssl.SSLContext:
+    """A server's context; raises OptionsError when a file cannot be used.
+
+    Without `asks_clients` nobody needs a certificate, whatever the options say: for monitoring.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = _VERSIONS[options.min_version]
     try:
@@ -33,7 +36,7 @@ def ssl_context(options: TlsOptions) -> ssl.SSLContext:
             context.load_verify_locations(options.ca_file)
         except (OSError, ssl.SSLError) as error:
             raise OptionsError(f"error parsing ca_file: {error}") from None
-    if options.verify:
+    if options.verify and asks_clients:
         context.verify_mode = ssl.CERT_REQUIRED
         if not options.ca_file:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)

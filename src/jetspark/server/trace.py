@@ -34,12 +34,12 @@ class _Listener(OpHandler):
     def on_pub(self, subject: bytes, reply: bytes, header_size: int, body: bytes) -> None:
         middle = subject + b" " + reply if reply else subject
         self._connection.trace(f"<<- [PUB {_text(middle)} {len(body)}]")
-        self._connection.trace_payload("<<-", body)
+        self._connection.trace_payload("<<-", body, 0)
 
     def on_hpub(self, subject: bytes, reply: bytes, header_size: int, body: bytes) -> None:
         middle = subject + b" " + reply if reply else subject
         self._connection.trace(f"<<- [HPUB {_text(middle)} {header_size} {len(body)}]")
-        self._connection.trace_payload("<<-", body)
+        self._connection.trace_payload("<<-", body, header_size)
 
     def on_sub(self, subject: bytes, queue: bytes, sid: bytes) -> None:
         words = b" ".join(word for word in (subject, queue, sid) if word)
@@ -66,10 +66,11 @@ class _Listener(OpHandler):
 class TracedConnection(Connection):
     """A connection whose traffic is written to the log."""
 
-    __slots__ = ("_logger", "_parser", "_payload_len_max", "_rest")
+    __slots__ = ("_headers_only", "_logger", "_parser", "_payload_len_max", "_rest")
 
-    def __init__(self, edge: Edge, payload_len_max: int) -> None:
+    def __init__(self, edge: Edge, payload_len_max: int, *, headers_only: bool = False) -> None:
         super().__init__(edge)
+        self._headers_only = headers_only
         self._logger = edge.logger
         self._payload_len_max = payload_len_max
         self._parser = Parser(_Listener(self), _PAYLOAD_MAX, _LINE_MAX)
@@ -86,7 +87,11 @@ class TracedConnection(Connection):
     def trace(self, text: str) -> None:
         self._logger.trace(f"{describe(self.session)} - {text}")
 
-    def trace_payload(self, arrow: str, body: bytes) -> None:
+    def trace_payload(self, arrow: str, body: bytes, header_size: int) -> None:
+        if self._headers_only:
+            if header_size == 0:
+                return
+            body = body[:header_size]
         shown = body[: self._payload_len_max] if self._payload_len_max > 0 else body
         dots = "..." if len(shown) < len(body) else ""
         self.trace(f"{arrow} MSG_PAYLOAD: [{json.dumps(_text(shown), ensure_ascii=False)}{dots}]")
@@ -103,7 +108,8 @@ class TracedConnection(Connection):
                 if len(text) < after + size + 2:
                     break
                 self.trace(f"->> [{_text(line)}]")
-                self.trace_payload("->>", text[after : after + size])
+                header_size = int(line.split()[-2]) if line.startswith(b"H") else 0
+                self.trace_payload("->>", text[after : after + size], header_size)
                 after += size + 2
             elif not line.startswith(b"INFO "):
                 self.trace(f"->> [{_text(line)}]")

@@ -103,7 +103,6 @@ def _websocket(server: Server) -> dict[str, Any]:
     return {
         "host": websocket.host,
         "port": server.websocket_port,
-        "handshake_timeout": websocket.handshake_timeout_ns,
         "compression": websocket.compression,
     }
 
