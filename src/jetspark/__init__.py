@@ -1,6 +1,7 @@
 """NATS JetStream for Python and Spark.
 
     async with await jetspark.connect("nats://127.0.0.1:4222") as connection: ...
+    with jetspark.sync.connect("nats://127.0.0.1:4222") as connection: ...
     with jetspark.serve() as server: ...
 
 The names below are loaded when they are first used, so that `import jetspark` is quick and the client half never
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from jetspark import _build
 
 if TYPE_CHECKING:
+    from jetspark import sync
     from jetspark.client.aio import connect
     from jetspark.server.embedded import serve, serve_async
 
@@ -21,7 +23,7 @@ _build.install_finder()
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "connect", "serve", "serve_async"]
+__all__ = ["__version__", "connect", "serve", "serve_async", "sync"]
 
 _HOMES = {
     "connect": "jetspark.client.aio",
@@ -31,6 +33,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sync":
+        return importlib.import_module("jetspark.sync")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'jetspark' has no attribute {name!r}")
