@@ -19,6 +19,7 @@ from jetspark.broker.account import GLOBAL, SYSTEM, Account
 from jetspark.broker.commit_failure import refusals
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.gate import Gate
+from jetspark.broker.ingest import RETRY_AFTER_FAILURE_NS
 from jetspark.broker.options import API_LEVEL, VERSION, BrokerOptions
 from jetspark.broker.session import REASON_SHUTDOWN, Session
 from jetspark.broker.stream import Stream
@@ -44,6 +45,8 @@ class PendingCommit(Commit):
         self.consumers: list[Consumer] = []
         self.sessions: list[Session] = []
         self.replies: list[bytes] = []
+        # Descriptions of streams and consumers, which nobody but the broker can write again.
+        self.own_ops: list[DiskOp] = []
         # Consumers that begin to deliver once the replies have left.
         self.starting: list[Consumer] = []
 
@@ -244,6 +247,7 @@ class Broker(TimerOwner):
         self.timers.cancel(self._lazy_timer)
         for op in self._disk_ops:
             commit.add(op)
+        commit.own_ops = self._disk_ops
         self._disk_ops = []
         for stream in self._dirty_streams:
             stream.is_dirty = False
@@ -251,6 +255,8 @@ class Broker(TimerOwner):
                 continue
             commit.streams.append(stream)
             commit.covers.append(stream.store.collect(commit, sync))
+            if stream.features is not None:
+                stream.features.collect(commit)
         self._dirty_streams = []
         for consumer in self._dirty_consumers:
             consumer.is_dirty = False
@@ -303,6 +309,10 @@ class Broker(TimerOwner):
         self.commit_failures += 1
         self.last_commit_error = error
         self.notices.append("Commit failed: " + error)
+        if commit.own_ops:
+            # What they describe is still so; each may be done twice.
+            self._disk_ops = commit.own_ops + self._disk_ops
+            self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
         # Replies gathered since depend on the same sequences: they fail with it.
         for session in self._holding:
             session.holds = False
@@ -337,7 +347,7 @@ class Broker(TimerOwner):
         self.timers.run(self.now_ns)
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
-        if kind == TIMER_LAZY_COMMIT and self._dirty_consumers:
+        if kind == TIMER_LAZY_COMMIT and (self._dirty_consumers or self._disk_ops):
             self._urgent = True
 
     # -- life --------------------------------------------------------------------------------------------------

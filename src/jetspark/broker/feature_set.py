@@ -6,17 +6,21 @@ nats-server applies them. A feature that outlives a change of the configuration 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mypy_extensions import i64
 
 from jetspark.broker import counters
 from jetspark.broker.atomic_batch import AtomicBatches, remove_torn
 from jetspark.broker.features import StreamFeatures
+from jetspark.broker.feed import Feed
 from jetspark.broker.lifetimes import Lifetimes
+from jetspark.broker.mirroring import MirrorFeed, SourceFeed
 from jetspark.broker.publish import BATCH_ID, Publish
 from jetspark.broker.schedules import Schedules
+from jetspark.broker.source_positions import SourcePositions
 from jetspark.broker.transforms import Republisher, SubjectRewriter
+from jetspark.store.disk import Commit
 from jetspark.store.view import RecordView
 
 if TYPE_CHECKING:
@@ -34,8 +38,14 @@ def features_for(stream: Stream) -> StreamFeatures | None:
         or config.allow_msg_counter
         or config.allow_atomic
         or config.allow_msg_schedules
+        or config.mirror is not None
+        or bool(config.sources)
     )
-    return FeatureSet(stream) if is_needed else None
+    if not is_needed:
+        return None
+    features = FeatureSet(stream)
+    features.start()
+    return features
 
 
 def features_after_update(stream: Stream) -> StreamFeatures | None:
@@ -44,6 +54,7 @@ def features_after_update(stream: Stream) -> StreamFeatures | None:
     after = features_for(stream)
     if isinstance(after, FeatureSet):
         after.take_over(before if isinstance(before, FeatureSet) else None)
+    # Last, so that nobody is ever without a follower in between.
     if before is not None:
         before.stop()
     return after
@@ -64,31 +75,60 @@ class FeatureSet(StreamFeatures):
         if config.republish is not None:
             self.republisher = Republisher(stream, config.republish)
             self.republishes = True
-        self.lifetimes: Lifetimes | None = Lifetimes(stream) if config.allow_msg_ttl else None
+        has_origin = config.mirror is not None or bool(config.sources)
+        # Copies may carry lifetimes into a stream that does not take them from clients: `never` counts even there.
+        self.lifetimes: Lifetimes | None = Lifetimes(stream) if config.allow_msg_ttl or has_origin else None
         self.counts: bool = config.allow_msg_counter
         self.schedules: Schedules | None = Schedules(stream) if config.allow_msg_schedules else None
         self.atomic_batches: AtomicBatches | None = AtomicBatches(stream) if config.allow_atomic else None
 
+        self.mirror: MirrorFeed | None = None
+        if config.mirror is not None:
+            self.mirror = MirrorFeed(stream, config.mirror)
+        self.positions: SourcePositions | None = None
+        self.sources: list[SourceFeed] = []
+        if config.sources:
+            self.positions = SourcePositions(stream)
+            self.sources = [SourceFeed(stream, source, self.positions) for source in config.sources]
+
+    def start(self) -> None:
+        """Begin to copy from origins. Nothing is copied before the next turn."""
+        for feed in self._feeds():
+            feed.start()
+
+    def _feeds(self) -> list[Feed]:
+        feeds: list[Feed] = list(self.sources)
+        if self.mirror is not None:
+            feeds.append(self.mirror)
+        return feeds
+
     def take_over(self, before: FeatureSet | None) -> None:
         """The configuration changed: keep what the features knew; one that is new looks at what is stored."""
-        scans = False
-        if self.lifetimes is not None:
-            if before is not None and before.lifetimes is not None:
-                self.lifetimes.take_over(before.lifetimes)
-            else:
-                scans = True
-        if self.schedules is not None:
-            if before is not None and before.schedules is not None:
-                self.schedules.take_over(before.schedules)
-            else:
-                scans = True
-        if before is not None:
-            if self.republisher is not None and before.republisher is not None:
-                self.republisher.take_over(before.republisher)
-            if self.atomic_batches is not None and before.atomic_batches is not None:
-                self.atomic_batches.take_over(before.atomic_batches)
-        if scans:
+        if not self._take_over_times(before):
             self.scan()
+        if self.positions is not None:
+            if before is not None and before.positions is not None:
+                self.positions.take_over(before.positions)
+            else:
+                self.positions.recover()
+        if before is None:
+            return
+        if self.republisher is not None and before.republisher is not None:
+            self.republisher.take_over(before.republisher)
+        if self.atomic_batches is not None and before.atomic_batches is not None:
+            self.atomic_batches.take_over(before.atomic_batches)
+
+    def _take_over_times(self, before: FeatureSet | None) -> bool:
+        """Lifetimes and schedules; False when they have to be read from the messages."""
+        if self.lifetimes is not None:
+            if before is None or before.lifetimes is None:
+                return False
+            self.lifetimes.take_over(before.lifetimes)
+        if self.schedules is not None:
+            if before is None or before.schedules is None:
+                return False
+            self.schedules.take_over(before.schedules)
+        return True
 
     def transform(self, publish: Publish) -> None:
         if self.rewriter is not None:
@@ -116,22 +156,46 @@ class FeatureSet(StreamFeatures):
         if self.republisher is not None:
             self.republisher.stored(publish, seq, previous_subject_seq)
 
+    def collect(self, commit: Commit) -> None:
+        if self.positions is not None:
+            self.positions.collect(commit)
+
     def visible(self, seq: i64) -> None:
         if self.republisher is not None:
             self.republisher.visible(seq)
+        if self.positions is not None:
+            self.positions.visible(seq)
+        for feed in self._feeds():
+            feed.visible(seq)
 
     def rolled_back(self, last_seq: i64) -> None:
         if self.republisher is not None:
             self.republisher.rolled_back(last_seq)
         # What was removed is back as well, so lifetimes and schedules are read again.
         self.scan()
+        if self.mirror is not None:
+            self.mirror.rolled_back(last_seq)
+        if self.positions is not None:
+            self.positions.rolled_back()
+            for source in self.sources:
+                source.rolled_back(self.positions.get(source.index_name).seq)
 
     def expire(self, view: RecordView) -> bool:
         return self.lifetimes is not None and self.lifetimes.expire(view)
 
+    def removed(self, seq: i64) -> None:
+        if self.positions is not None:
+            self.positions.removed(seq)
+
+    def purged(self) -> None:
+        if self.positions is not None:
+            self.positions.purged()
+
     def recovered(self) -> None:
         if self.atomic_batches is not None:
             remove_torn(self._stream)
+        if self.positions is not None:
+            self.positions.recover()
         self.scan()
 
     def scan(self) -> None:
@@ -158,3 +222,11 @@ class FeatureSet(StreamFeatures):
             self.schedules.stop()
         if self.atomic_batches is not None:
             self.atomic_batches.stop()
+        for feed in self._feeds():
+            feed.stop()
+
+    def mirror_info(self) -> dict[str, Any] | None:
+        return self.mirror.info(False) if self.mirror is not None else None
+
+    def source_infos(self) -> list[dict[str, Any]]:
+        return [source.info(True) for source in self.sources]

@@ -15,12 +15,13 @@ from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.error_codes import ErrorCode, make
 from jetspark.api.stream_config import StreamConfig
 from jetspark.broker import advisories as announcements
-from jetspark.broker import recovery
+from jetspark.broker import mirroring, recovery
 from jetspark.broker.consumer import acks, position, pulls
 from jetspark.broker.consumer.consumer import ACK_NONE, Consumer
 from jetspark.broker.consumer.pull_queue import CONSUMER_DELETED
 from jetspark.broker.endpoints import dispatch as endpoints
 from jetspark.broker.feature_set import features_after_update, features_for
+from jetspark.broker.followers import Followers
 from jetspark.broker.restores import Restores
 from jetspark.broker.stream import Stream
 from jetspark.protocol.subjects import collides
@@ -125,6 +126,7 @@ class JetStream:
         self._by_key: dict[bytes, Consumer] = {}
         self.flow_replies: dict[bytes, Consumer] = {}
         self.restores = Restores(self)
+        self.followers = Followers()
         # Some stream keeps advisories: they must be made even when no client listens.
         self.captures_dollar: bool = False
         self._ack = AckSubject()
@@ -205,6 +207,7 @@ class JetStream:
 
     def create_stream(self, config: StreamConfig) -> Stream:
         """A stream with a checked configuration that does not exist yet."""
+        mirroring.verify_origins(config, self.broker.options.domain)
         broker = self.broker
         path = self.stream_path(config.name)
         store = new_stream_store(broker.disk, path, recovery.store_options(broker, config))
@@ -226,9 +229,11 @@ class JetStream:
             self.account.interest.add_stream(subject.encode(), stream)
         self._note_dollar()
         stream.features = features_for(stream)
+        self.followers.origin_registered(stream)
 
     def update_stream(self, stream: Stream, config: StreamConfig) -> None:
         """Change a stream to a checked configuration."""
+        mirroring.verify_origins(config, self.broker.options.domain)
         interest = self.account.interest
         for subject in stream.config.subjects:
             interest.remove_stream(subject.encode())
@@ -249,6 +254,7 @@ class JetStream:
         if stream.features is not None:
             stream.features.stop()
         stream.deleted = True
+        self.followers.origin_deleted(stream)
         for subject in stream.config.subjects:
             self.account.interest.remove_stream(subject.encode())
         del self.streams[stream.name]

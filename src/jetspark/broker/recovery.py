@@ -122,6 +122,12 @@ def recover_account(jetstream: JetStream) -> None:
             continue
         if config.name not in jetstream.streams:
             recover_stream(jetstream, folder, config, created_ns)
+    for stream in jetstream.streams.values():
+        # Only now is it known who copies whom.
+        if stream.keeps_by_interest:
+            drop_consumed(stream)
+            if stream.store.has_pending:
+                stream.mark_dirty()
 
 
 def read_document(broker: Broker, folder: str, document: bytes) -> dict[str, Any] | None:
@@ -161,8 +167,6 @@ def recover_stream(jetstream: JetStream, folder: str, config: StreamConfig, crea
 def join(stream: Stream) -> None:
     """The stream and its consumers are there again: what its rules ask for happens now."""
     stream.retention.enforce_all()
-    if stream.keeps_by_interest:
-        drop_consumed(stream)
     if stream.features is not None:
         stream.features.recovered()
 
@@ -302,6 +306,6 @@ def drop_consumed(stream: Stream) -> None:
                 if consumer.needs(seq):
                     is_needed = True
                     break
-            if not is_needed:
+            if not is_needed and not stream.retention.is_followed(seq):
                 stream.remove(seq, False)
         seq = store.next_live(seq + 1)

@@ -140,6 +140,15 @@ class RetentionKeeper(TimerOwner):
             for consumer in stream.filtered_for(self._view.subject):
                 if consumer.needs(seq):
                     return True
+        return bool(stream.followers) and self.is_followed(seq)
+
+    def is_followed(self, seq: i64) -> bool:
+        """Has a stream that copies this one yet to get the message?"""
+        stream = self._stream
+        for follower in stream.followers:
+            if follower.needs(seq) and stream.store.view(seq, self._view):
+                if follower.wanted.accepts(self._view.subject):
+                    return True
         return False
 
     def interest_changed(self) -> None:
@@ -148,7 +157,7 @@ class RetentionKeeper(TimerOwner):
         if stream.config.retention != Retention.INTEREST:
             return
         store = stream.store
-        if not stream.consumers:
+        if not stream.consumers and not stream.followers:
             stream.purge_below(store.last_seq + 1)
             return
         seq = store.next_live(store.first_seq)

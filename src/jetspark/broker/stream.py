@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jetspark.broker.broker import Broker
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.broker.features import StreamFeatures
+    from jetspark.broker.feed import Feed
     from jetspark.broker.session import Session
 
 LETTER_I: Final = 73
@@ -64,6 +65,8 @@ class Stream:
         self.retention = RetentionKeeper(self)
         # TTLs, schedules, counters, batches, mirrors: absent on a plain stream.
         self.features: StreamFeatures | None = None
+        # Mirrors and sourcing streams that copy this one.
+        self.followers: list[Feed] = []
         # Publishes are refused until then because the disk failed.
         self.failed_until_ns: i64 = 0
         self.failure: str = ""
@@ -235,6 +238,9 @@ class Stream:
         features = self.features
         if features is not None:
             features.visible(seq)
+        if self.followers:
+            for follower in self.followers:
+                follower.origin_visible()
 
     def settle_memory(self) -> None:
         self.is_settling = False
@@ -344,7 +350,12 @@ class Stream:
         self._ahead = [c for c in self.consumers.values() if c.next_seq > next_seq]
 
     def has_interest(self, subject: bytes) -> bool:
-        """Would any consumer want a message on this subject?"""
+        """Would any consumer want a message on this subject, or any stream that copies this one?"""
         if self.unfiltered:
             return True
-        return bool(self.filtered) and bool(self.filtered_for(subject))
+        if self.filtered and self.filtered_for(subject):
+            return True
+        for follower in self.followers:
+            if follower.wanted.accepts(subject):
+                return True
+        return False
