@@ -37,7 +37,7 @@ async def test_row_54_it_goes_on_after_its_consumer_was_deleted(
     await fill(jetstream, f"{name}.a", 100)
     consumer = await stream.ordered_consumer()
     seen: list[bytes] = []
-    async with consumer.consume(max_messages=10) as messages:
+    async with consumer.consume(max_messages=10, expires=1, idle_heartbeat=0.2) as messages:
         async for message in messages:
             seen.append(message.data)
             if len(seen) in (20, 50):

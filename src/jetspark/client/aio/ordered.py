@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
-from jetspark.client.aio.consumer import CONSUME_EXPIRES_S, CONSUME_HEARTBEAT_S, Consumer, consume_buffer
+from jetspark.client.aio.consumer import CONSUME_EXPIRES_S, Consumer, consume_buffer
 from jetspark.client.aio.consuming import Consuming
 from jetspark.client.aio.fetching import GRACE_S, Batch, Fetch
 from jetspark.client.aio.msg import Msg
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from jetspark.client.aio.stream import Stream
 
 INACTIVE_THRESHOLD_S = 300.0
+# Shorter than for other consumers: a missed one costs nothing here but making the consumer again.
+HEARTBEAT_S = 5.0
 # Waits between tries to make the consumer again; it goes on as long as the stream exists.
 RETRY_WAIT_S = 0.25
 
@@ -184,7 +186,7 @@ class OrderedConsumer(Consumer):
             raise BadOptionError(f"no such option of an ordered consumer: {', '.join(sorted(ignored))}")
         buffer = consume_buffer(max_messages, max_bytes, threshold_messages, threshold_bytes)
         expires_s = seconds(expires)
-        heartbeat_s = min(CONSUME_HEARTBEAT_S, expires_s / 2) if idle_heartbeat is None else seconds(idle_heartbeat)
+        heartbeat_s = min(HEARTBEAT_S, expires_s / 2) if idle_heartbeat is None else seconds(idle_heartbeat)
         request = self._request(expires_s, heartbeat_s, "", 0, 0, None)
         return OrderedConsuming(self, request, buffer, callback, True)
 

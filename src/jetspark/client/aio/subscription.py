@@ -65,12 +65,13 @@ class Subscription:
         """The next message; None when none came in time. Without a timeout it waits for ever."""
         if self._callback is not None:
             raise BadOptionError("this subscription has a callback, which gets the messages")
-        queue = self._inbox.queue
-        if not queue:
-            deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
-            if not await self._wait(deadline_s):
-                return None
-        return self._take()
+        deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
+        while True:
+            try:
+                return self._take()
+            except IndexError:
+                if not await self._wait(deadline_s):
+                    return None
 
     async def _wait(self, deadline_s: float | None) -> bool:
         """Until there is a message; False when the time is over. Raises when none can come any more."""
@@ -94,13 +95,18 @@ class Subscription:
         return self
 
     async def __anext__(self) -> Msg:
-        inbox = self._inbox
-        if not inbox.queue:
+        while True:
             try:
-                await self._wait(None)
-            except SubscriptionClosedError:
-                raise StopAsyncIteration from None
-        return self._take()
+                return self._take()
+            except IndexError:
+                # Empty; or another thread was quicker.
+                await self._wait_or_stop()
+
+    async def _wait_or_stop(self) -> None:
+        try:
+            await self._wait(None)
+        except SubscriptionClosedError:
+            raise StopAsyncIteration from None
 
     async def _run_callback(self) -> None:
         callback = self._callback

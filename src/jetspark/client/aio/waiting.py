@@ -60,10 +60,6 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
     return result
 
 
-def check_fork(pid: int) -> None:
-    """A loop does not survive a fork by itself, so there is nothing to add here."""
-
-
 class Awaited:
     """Makes something with a `wait` awaitable; on the other face there is nothing to await."""
 

@@ -1,0 +1,32 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""The blocking client: `connect()` and what it gives."""
+
+from jetspark.client.sync.connection import Connection, connect
+from jetspark.client.sync.consumer import Consumer
+from jetspark.client.sync.consuming import Consuming
+from jetspark.client.sync.fetching import Batch
+from jetspark.client.sync.jetstream import JetStream
+from jetspark.client.sync.msg import Msg
+from jetspark.client.sync.ordered import OrderedConsumer
+from jetspark.client.sync.publishing import PublishFuture
+from jetspark.client.sync.pull_subscription import PullSubscription
+from jetspark.client.sync.push_subscription import PushSubscription
+from jetspark.client.sync.stream import StoredMsg, Stream
+from jetspark.client.sync.subscription import Subscription
+
+__all__ = [
+    "Batch",
+    "Connection",
+    "Consumer",
+    "Consuming",
+    "JetStream",
+    "Msg",
+    "OrderedConsumer",
+    "PublishFuture",
+    "PullSubscription",
+    "PushSubscription",
+    "StoredMsg",
+    "Stream",
+    "Subscription",
+    "connect",
+]

@@ -1,0 +1,204 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""A connection to NATS: publish, subscribe, request, and the way to JetStream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.core.frames import pattern_bytes, queue_bytes
+from jetspark.client.core.options import DEFAULT_URL, ConnectOptions
+from jetspark.client.core.routes import DROP_NEW, DROP_OLD
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import BadOptionError
+from jetspark.client.headers import HeadersLike, header_block
+from jetspark.client.sync.link import Link
+from jetspark.client.sync.msg import Msg
+from jetspark.client.sync.subscription import Subscription
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.jetstream import JetStream
+
+# A subscription that falls this far behind starts to lose messages, and says so.
+PENDING_COUNT_MAX = 512 * 1024
+PENDING_BYTES_MAX = 128 * 1024 * 1024
+
+
+class Connection:
+    """One connection, made by `connect`. Use it as a context manager, or close it."""
+
+    def __init__(self, options: ConnectOptions) -> None:
+        options.check()
+        self._link = Link(options, Msg)
+        self._publish = self._link.publish
+        self._core = self._link.core
+        self._subscriptions: set[Subscription] = set()
+        self._draining = False
+
+    def publish(
+        self, subject: str, data: bytes | str = b"", *, reply: str = "", headers: HeadersLike | None = None
+    ) -> None:
+        """Send a message to whoever listens now. Nothing comes back; see `JetStream.publish` to have it stored."""
+        if reply or headers or isinstance(data, str):
+            body = data.encode() if isinstance(data, str) else data
+            self._publish(subject, self._core.subjects.literal(reply) if reply else b"", header_block(headers), body)
+        else:
+            self._publish(subject, b"", b"", data)
+        if self._core.out_bytes > 1048576:
+            self._link.drain()
+
+    def subscribe(
+        self,
+        subject: str,
+        *,
+        queue: str = "",
+        callback: Callable[[Msg], Any] | None = None,
+        pending_count_max: int = PENDING_COUNT_MAX,
+        pending_bytes_max: int = PENDING_BYTES_MAX,
+        when_full: str = DROP_NEW,
+    ) -> Subscription:
+        """Receive the messages of a subject or pattern. In a queue group each goes to one member only."""
+        if when_full not in (DROP_NEW, DROP_OLD):
+            raise BadOptionError(f"when_full is {DROP_NEW!r} or {DROP_OLD!r}")
+        link = self._link
+        with link.guard:
+            inbox = link.core.add_inbox(pattern_bytes(subject), queue_bytes(queue), link)
+            inbox.count_max = pending_count_max
+            inbox.bytes_max = pending_bytes_max
+            inbox.when_full = when_full
+        subscription = Subscription(link, inbox, callback)
+        self._subscriptions = {one for one in self._subscriptions if not one.is_closed}
+        self._subscriptions.add(subscription)
+        return subscription
+
+    def request(
+        self,
+        subject: str,
+        data: bytes | str = b"",
+        *,
+        timeout: Seconds | None = None,
+        headers: HeadersLike | None = None,
+    ) -> Msg:
+        """Send a message and wait for one answer."""
+        body = data.encode() if isinstance(data, str) else data
+        timeout_s = None if timeout is None else seconds(timeout)
+        answer: Msg = self._link.request(subject, header_block(headers), body, timeout_s)
+        return answer
+
+    def flush(self, timeout: Seconds | None = None) -> None:
+        """Wait until the server has read everything sent so far."""
+        self._link.flush(self._link.options.request_timeout if timeout is None else seconds(timeout))
+
+    def rtt(self, timeout: Seconds | None = None) -> float:
+        """How long the server takes to answer, in seconds."""
+        started_s = self._link.now()
+        self.flush(timeout)
+        return self._link.now() - started_s
+
+    def jetstream(
+        self, *, domain: str = "", api_prefix: str = "", timeout: Seconds | None = None, publish_window: int = 0
+    ) -> JetStream:
+        """The way to streams and consumers."""
+        from jetspark.client.sync.jetstream import JetStream
+
+        return JetStream(self, domain=domain, api_prefix=api_prefix, timeout=timeout, publish_window=publish_window)
+
+    def new_inbox(self) -> str:
+        """A subject nobody else uses, for answers."""
+        with self._link.guard:
+            return self._link.core.new_inbox_subject().decode()
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """Finish what has come, send what is queued, then close."""
+        timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
+        deadline_s = self._link.now() + timeout_s
+        self._draining = True
+        try:
+            for subscription in list(self._subscriptions):
+                subscription.drain(max(0.01, deadline_s - self._link.now()))
+            if self._link.is_up:
+                self._link.flush(max(0.01, deadline_s - self._link.now()))
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close for good. What waits for an answer fails with ConnectionClosedError."""
+        self._link.close(None)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    @property
+    def is_connected(self) -> bool:
+        """Connected right now."""
+        return self._link.is_up
+
+    @property
+    def is_closed(self) -> bool:
+        """Closed for good."""
+        return self._link.is_closed
+
+    @property
+    def is_draining(self) -> bool:
+        """Drain was called."""
+        return self._draining
+
+    @property
+    def is_lame_duck(self) -> bool:
+        """The server said it is going to stop."""
+        return self._core.is_lame_duck
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """What the server said of itself."""
+        return dict(self._core.info)
+
+    @property
+    def server_version(self) -> str:
+        """The server's version."""
+        return str(self._core.info.get("version", ""))
+
+    @property
+    def max_payload(self) -> int:
+        """The largest message the server takes."""
+        return self._core.payload_size_max
+
+    @property
+    def connected_url(self) -> str:
+        """The server we are connected to; empty when not connected."""
+        address = self._link.address
+        return address.url if address is not None and self._link.is_up else ""
+
+    @property
+    def discovered_servers(self) -> list[str]:
+        """Servers told by the cluster."""
+        return [address.url for address in self._link.pool.addresses if address.discovered]
+
+    @property
+    def reconnect_count(self) -> int:
+        """How many times the connection came back."""
+        return max(0, self._core.epoch - 1)
+
+    @property
+    def pending_bytes(self) -> int:
+        """What waits to be sent."""
+        return self._core.out_bytes
+
+    @property
+    def last_error(self) -> BaseException | None:
+        """Why the connection was closed, when it was not by `close`."""
+        return self._core.close_error
+
+
+def connect(servers: str | list[str] = DEFAULT_URL, **options: Any) -> Connection:
+    """Connect to a NATS server, one of several, or (with `server=`) one inside this process.
+
+    Options are the fields of `ConnectOptions`. Fails at once when no server answers or the credentials are refused;
+    after the first success it reconnects by itself for as long as it takes.
+    """
+    connection = Connection(ConnectOptions(servers=servers, **options))
+    connection._link.open()
+    return connection

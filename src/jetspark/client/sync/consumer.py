@@ -1,0 +1,249 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""A pull consumer: fetch a batch, take the next message, or consume without end."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.configs import wire_time
+from jetspark.client.core.pull import PullBuffer, PullRequest, quarter
+from jetspark.client.durations import Seconds, nanoseconds, seconds
+from jetspark.client.errors import BadOptionError
+from jetspark.client.infos import ConsumerInfo
+from jetspark.client.names import check_group
+from jetspark.client.sync.consuming import Consuming
+from jetspark.client.sync.fetching import GRACE_S, Batch, Fetch
+from jetspark.client.sync.msg import Msg
+from jetspark.protocol.headers import find_value
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.stream import Stream
+
+log = logging.getLogger("jetspark.client")
+
+CONSUME_MESSAGES = 1000
+CONSUME_EXPIRES_S = 60.0
+CONSUME_HEARTBEAT_S = 30.0
+
+
+class Consumer:
+    """One consumer of a stream. Made by the stream or the JetStream context; never changes the server by itself."""
+
+    def __init__(self, stream: Stream, info: ConsumerInfo) -> None:
+        self.stream = stream
+        self.cached_info = info
+        self._jetstream = stream.jetstream
+        self._link = stream.jetstream._link
+        self._next_subject = f"{self._jetstream.api_prefix}.CONSUMER.MSG.NEXT.{stream.name}.{info.name}"
+        self._pin_ids: dict[str, str] = {}
+        self._leftovers: deque[Msg] = deque()
+        self._on_pinned: Callable[[str], Any] | None = None
+        self._on_unpinned: Callable[[], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """The consumer's name."""
+        return self.cached_info.name
+
+    @property
+    def ack_none(self) -> bool:
+        """The consumer wants no acknowledgements."""
+        config = self.cached_info.raw.get("config") or {}
+        return config.get("ack_policy") == "none"
+
+    # Messages.
+
+    def fetch(
+        self,
+        max_messages: int = 0,
+        *,
+        max_bytes: int = 0,
+        expires: Seconds = 5.0,
+        idle_heartbeat: Seconds = 0,
+        no_wait: bool = False,
+        group: str = "",
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int | None = None,
+    ) -> Batch:
+        """Up to so many messages (or bytes), waiting at most `expires`. An empty batch is no error.
+
+        With `no_wait` only what is there now is given. With both limits, max_bytes wins: a message that does not fit
+        ends the batch.
+        """
+        if max_messages < 0 or max_bytes < 0 or not (max_messages or max_bytes):
+            raise BadOptionError("give max_messages, max_bytes or both, above zero")
+        request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
+        wait_s = seconds(expires) + GRACE_S
+        if no_wait:
+            # A full max_ack_pending leaves such a request without any answer; then the client's own time ends it.
+            request.no_wait, request.expires_ns, request.heartbeat_ns = True, 0, 0
+            wait_s = seconds(expires)
+        return Fetch(self, request, max_messages, max_bytes).run(wait_s)
+
+    def next(
+        self,
+        *,
+        expires: Seconds = 5.0,
+        idle_heartbeat: Seconds = 0,
+        group: str = "",
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int | None = None,
+    ) -> Msg | None:
+        """The next message; None when none came in time."""
+        request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
+        batch = Fetch(self, request, 1, 0).run(seconds(expires) + GRACE_S)
+        return batch[0] if batch else None
+
+    def consume(
+        self,
+        callback: Callable[[Msg], Any] | None = None,
+        *,
+        max_messages: int = 0,
+        max_bytes: int = 0,
+        expires: Seconds = CONSUME_EXPIRES_S,
+        idle_heartbeat: Seconds | None = None,
+        threshold_messages: int = 0,
+        threshold_bytes: int = 0,
+        on_heartbeat_miss: str = "raise",
+        group: str = "",
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int | None = None,
+        on_pinned: Callable[[str], Any] | None = None,
+        on_unpinned: Callable[[], Any] | None = None,
+    ) -> Consuming:
+        """Messages without end, from a buffer that refills itself.
+
+        Give a callback, or iterate over what is returned; either way it is a context manager and has `stop` and
+        `drain`. The buffer holds `max_messages` (1000) or `max_bytes`, and refills when a quarter has been used.
+        """
+        buffer = consume_buffer(max_messages, max_bytes, threshold_messages, threshold_bytes)
+        expires_s = seconds(expires)
+        if expires_s < 1:
+            raise BadOptionError("expires must be at least one second")
+        heartbeat_s = min(CONSUME_HEARTBEAT_S, expires_s / 2) if idle_heartbeat is None else seconds(idle_heartbeat)
+        if heartbeat_s <= 0:
+            raise BadOptionError("consume always uses heartbeats: idle_heartbeat must be above zero")
+        if on_heartbeat_miss not in ("raise", "repull"):
+            raise BadOptionError('on_heartbeat_miss is "raise" or "repull"')
+        request = self._request(expires_s, heartbeat_s, group, min_pending, min_ack_pending, priority)
+        self._warn_of_slow_pulls(group, expires_s)
+        self._on_pinned, self._on_unpinned = on_pinned, on_unpinned
+        return Consuming(self, request, buffer, callback, on_heartbeat_miss == "repull")
+
+    def _warn_of_slow_pulls(self, group: str, expires_s: float) -> None:
+        timeout_ns = self.cached_info.config.priority_timeout
+        if group and timeout_ns and expires_s * 2e9 > timeout_ns:
+            log.warning(
+                "%s: expires is more than half of priority_timeout; the pin may be lost between pulls", self.name
+            )
+
+    def _request(
+        self,
+        expires: Seconds,
+        idle_heartbeat: Seconds,
+        group: str,
+        min_pending: int,
+        min_ack_pending: int,
+        priority: int | None,
+    ) -> PullRequest:
+        request = PullRequest()
+        request.expires_ns = nanoseconds(expires)
+        if request.expires_ns <= 0:
+            raise BadOptionError("expires must be above zero")
+        request.heartbeat_ns = nanoseconds(idle_heartbeat)
+        request.min_pending, request.min_ack_pending = min_pending, min_ack_pending
+        if priority is not None:
+            if not 0 <= priority <= 9:
+                raise BadOptionError("priority is 0 to 9")
+            request.priority = priority
+        groups = self.cached_info.config.priority_groups
+        if groups and not group:
+            raise BadOptionError(f"consumer {self.name} has priority groups: name one of {', '.join(groups)}")
+        if group:
+            request.group = check_group(group)
+            if self.cached_info.raw.get("config") and group not in groups:
+                raise BadOptionError(f"consumer {self.name} has no priority group {group!r}")
+        request.check()
+        return request
+
+    # The pin of a priority group.
+
+    def pin_id(self, group: str) -> str:
+        """The id the server pinned this client with; empty when it is not pinned."""
+        return self._pin_ids.get(group, "") if group else ""
+
+    def saw_pin(self, group: str, block: bytes) -> None:
+        """A message carries the pin: keep it for the pulls to come."""
+        value = find_value(block, b"Nats-Pin-Id")
+        if value is None:
+            return
+        pin_id = value.decode()
+        if self._pin_ids.get(group) != pin_id:
+            self._pin_ids[group] = pin_id
+            if self._on_pinned is not None:
+                self._link.call_hook(self._on_pinned, pin_id)
+
+    def lost_pin(self, group: str) -> None:
+        """The server pinned another client."""
+        if self._pin_ids.pop(group, None) is not None and self._on_unpinned is not None:
+            self._link.call_hook(self._on_unpinned)
+
+    # Management.
+
+    def info(self) -> ConsumerInfo:
+        """Settings and state, fresh from the server."""
+        answer = self._jetstream.api_request(f"CONSUMER.INFO.{self.stream.name}.{self.name}")
+        self.cached_info = ConsumerInfo.read(answer)
+        return self.cached_info
+
+    def delete(self) -> None:
+        """Remove the consumer."""
+        self.stream.delete_consumer(self.name)
+
+    def pause(self, until: datetime) -> bool:
+        """Deliver nothing until then; True when it is paused now."""
+        return self._pause({"pause_until": str(wire_time(until))})
+
+    def resume(self) -> bool:
+        """Deliver again; True when it is still paused."""
+        return self._pause(None)
+
+    def _pause(self, document: dict[str, Any] | None) -> bool:
+        answer = self._jetstream.api_request(f"CONSUMER.PAUSE.{self.stream.name}.{self.name}", document)
+        return bool(answer.get("paused"))
+
+    def unpin(self, group: str) -> None:
+        """Take the pin from whoever has it; the server picks another client."""
+        endpoint = f"CONSUMER.UNPIN.{self.stream.name}.{self.name}"
+        self._jetstream.api_request(endpoint, {"group": check_group(group)})
+
+    def reset(self, seq: int = 0) -> ConsumerInfo:
+        """Deliver again from after the ack floor, or from a sequence. Needs a 2.14 server."""
+        endpoint = f"CONSUMER.RESET.{self.stream.name}.{self.name}"
+        answer = self._jetstream.api_request(endpoint, {"seq": seq} if seq else None)
+        self.cached_info = ConsumerInfo.read(answer)
+        return self.cached_info
+
+
+def consume_buffer(max_messages: int, max_bytes: int, threshold_messages: int, threshold_bytes: int) -> PullBuffer:
+    """The buffer of a consume call, checked: one limit, and a threshold within it."""
+    if max_messages and max_bytes:
+        raise BadOptionError("give max_messages or max_bytes, not both")
+    if min(max_messages, max_bytes, threshold_messages, threshold_bytes) < 0:
+        raise BadOptionError("limits and thresholds cannot be negative")
+    if not max_messages and not max_bytes:
+        max_messages = CONSUME_MESSAGES
+    if (threshold_messages and not max_messages) or (threshold_bytes and not max_bytes):
+        raise BadOptionError("a threshold belongs to the limit that is used")
+    if threshold_messages > max_messages or threshold_bytes > max_bytes:
+        raise BadOptionError("a threshold cannot be above its limit")
+    return PullBuffer(
+        max_messages, max_bytes, threshold_messages or quarter(max_messages), threshold_bytes or quarter(max_bytes)
+    )

@@ -1,0 +1,268 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Consuming without end: one subscription, a buffer that refills, and the rules for when things go wrong.
+
+All decisions are made where messages are taken, not where they arrive: a status is handled when its turn comes, and
+the buffer refills as it is used. Waiting is done with the heartbeat as the limit, so no timer runs on its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetspark.client.core import pull
+from jetspark.client.core.pull import PullBuffer, PullRequest, meaning, pending_numbers, pull_error
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import (
+    BadOptionError,
+    ConnectionClosedError,
+    ConsumerDeletedError,
+    DrainTimeoutError,
+    HeartbeatMissedError,
+    JetsparkError,
+)
+from jetspark.client.sync.msg import Msg
+from jetspark.client.sync.waiting import call
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.consumer import Consumer
+
+log = logging.getLogger("jetspark.client")
+
+
+class Consuming:
+    """A running consume: an iterator over messages, or the handle of a callback."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        request: PullRequest,
+        buffer: PullBuffer,
+        callback: Callable[[Msg], Any] | None,
+        repulls: bool,
+    ) -> None:
+        self._consumer = consumer
+        self._link = consumer._link
+        self._request = request
+        self._buffer = buffer
+        self._callback = callback
+        self._repulls = repulls
+        self._stopped = False
+        self._busy = False
+        self._error: BaseException | None = None
+        link = self._link
+        with link.guard:
+            self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            self._inbox.ack_none = consumer.ack_none
+            self._epoch = link.core.epoch
+        self._queue: Any = self._inbox.queue
+        self._begin()
+        self._worker = link.spawn(self._run_callback) if callback is not None else None
+
+    def _begin(self) -> None:
+        self._pull()
+
+    # Messages.
+
+    def __iter__(self) -> Consuming:
+        return self
+
+    def __next__(self) -> Msg:
+        queue = self._queue
+        buffer = self._buffer
+        while True:
+            if not queue or self._stopped:
+                self._wait()
+                continue
+            message: Msg = queue.popleft()
+            block = message.header_block
+            if block and not self._is_for_user(message, block):
+                self._on_status(message)
+                continue
+            if buffer.max_bytes:
+                buffer.took(message.size_bytes)
+            else:
+                buffer.pending_messages -= 1
+            if buffer.wants():
+                self._pull()
+            return message
+
+    def next(self, timeout: Seconds | None = None) -> Msg | None:
+        """The next message; None when none came in time, or when consuming has ended."""
+        if self._callback is not None:
+            raise BadOptionError("this consume has a callback, which gets the messages")
+        deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
+        while not self._queue and not self._stopped:
+            left_s = None if deadline_s is None else deadline_s - self._link.now()
+            if left_s is not None and left_s <= 0:
+                return None
+            try:
+                self._wait(left_s)
+            except StopIteration:
+                return None
+            if self._queue and self._queue[0].status_code:
+                self._on_status(self._queue.popleft())
+        try:
+            return self.__next__() if self._queue else None
+        except StopIteration:
+            return None
+
+    def _is_for_user(self, message: Msg, block: bytes) -> bool:
+        """False for a status, which is ours to handle."""
+        if block[8] == 32 and message.status_code:
+            return False
+        if self._request.group:
+            self._consumer.saw_pin(self._request.group, block)
+        return True
+
+    def _wait(self, limit_s: float | None = None) -> None:
+        """Until there is something to take. Raises when nothing more will come."""
+        link, inbox = self._link, self._inbox
+        if self._stopped:
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            raise StopIteration
+        if inbox.closed:
+            self._finish(ConnectionClosedError("the connection is closed") if link.is_closed else None)
+            return
+        if link.is_up and link.core.epoch != self._epoch:
+            self._resume()
+            return
+        heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
+        # While disconnected the heartbeat rests: the wait ends with the reconnect.
+        wait_s = heartbeat_s if link.is_up else None
+        if limit_s is not None and (wait_s is None or limit_s < wait_s):
+            wait_s = limit_s
+        epoch = link.core.epoch
+        heard = link.wait_inbox(inbox, wait_s)
+        if not heard and wait_s == heartbeat_s and link.is_up and link.core.epoch == epoch:
+            self._missed_heartbeat(heartbeat_s)
+
+    def _missed_heartbeat(self, heartbeat_s: float) -> None:
+        error = HeartbeatMissedError(0, f"nothing heard of consumer {self._consumer.name} for {heartbeat_s:g} s")
+        if not self._repulls:
+            self._finish(error)
+            return
+        log.warning("%s; asking again", error)
+        self._buffer.forget()
+        self._pull()
+
+    def _resume(self) -> None:
+        """The connection is back, and the server has forgotten our requests."""
+        self._epoch = self._link.core.epoch
+        self._buffer.forget()
+        try:
+            self._consumer.info()
+        except (ConsumerNotFoundError, StreamNotFoundError) as error:
+            self._finish(ConsumerDeletedError(409, f"consumer {self._consumer.name} is gone: {error}"))
+            return
+        except JetsparkError as error:
+            # Not allowed to ask, or no answer yet: that says nothing about the consumer.
+            log.debug("could not ask for consumer %s after a reconnect: %s", self._consumer.name, error)
+        if self._buffer.wants():
+            self._pull()
+
+    def _on_status(self, message: Msg) -> None:
+        asked = meaning(message.header_block)
+        if asked in (pull.HEARTBEAT, pull.CROWDED):
+            return
+        if asked == pull.ENDED or asked == pull.PIN_LOST:
+            if asked == pull.PIN_LOST:
+                self._consumer.lost_pin(self._request.group)
+            if b"\r\nNats-Pending-Messages:" in message.header_block:
+                self._buffer.ended(*pending_numbers(message.header_block))
+            else:
+                self._buffer.forget()
+        elif asked in (pull.AGAIN, pull.EMPTY):
+            self._buffer.forget()
+        else:
+            self._finish(pull_error(message.header_block))
+            return
+        if self._buffer.wants():
+            self._pull()
+
+    def _pull(self) -> None:
+        if self._inbox.closed or not self._link.is_up:
+            return
+        consumer = self._consumer
+        batch, max_bytes = self._buffer.next_request()
+        body = self._request.body(batch, max_bytes, consumer.pin_id(self._request.group))
+        self._link.publish(consumer._next_subject, self._inbox.subject, b"", body)
+
+    # The end.
+
+    def _finish(self, error: BaseException | None) -> None:
+        """No more messages; an error is raised to whoever iterates, or told to the hook."""
+        self._stopped = True
+        self._error = error
+        with self._link.guard:
+            self._link.core.remove_route(self._inbox)
+
+    def stop(self) -> None:
+        """End now. Messages in the buffer are not delivered here; the server delivers them again later."""
+        self._queue.clear()
+        self._finish(None)
+        self._join(self._link.options.drain_timeout)
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """Pull no more, deliver what is in the buffer, then end. With an iterator, go on iterating until it ends."""
+        timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
+        with self._link.guard:
+            self._link.core.remove_route(self._inbox)
+        self._join(timeout_s)
+        if self._worker is not None and not self._link.is_current(self._worker) and (self._queue or self._busy):
+            raise DrainTimeoutError(f"not drained within {timeout_s:g} s")
+
+    def _join(self, timeout_s: float) -> None:
+        if self._worker is not None:
+            self._link.join(self._worker, timeout_s)
+
+    def wait_closed(self, timeout: Seconds | None = None) -> None:
+        """Wait until a consume with a callback has ended; raises the error that ended it."""
+        if self._worker is not None:
+            self._link.join_only(self._worker, None if timeout is None else seconds(timeout))
+        if self._error is not None:
+            raise self._error
+
+    @property
+    def is_closed(self) -> bool:
+        """Nothing more will come."""
+        return self._stopped or (self._inbox.closed and not self._queue)
+
+    @property
+    def error(self) -> BaseException | None:
+        """What ended it, when that was an error."""
+        return self._error
+
+    @property
+    def pending_count(self) -> int:
+        """Messages in the buffer, not taken yet."""
+        return len(self._queue)
+
+    def _run_callback(self) -> None:
+        callback = self._callback
+        assert callback is not None
+        try:
+            for message in self:
+                self._busy = True
+                try:
+                    call(callback, message)
+                except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+                    log.error("the callback of consumer %s failed:\n%s", self._consumer.name, traceback.format_exc())
+                    self._link.report(error)
+                finally:
+                    self._busy = False
+        except JetsparkError as error:
+            self._error = error
+            self._link.report(error)
+
+    def __enter__(self) -> Consuming:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self._link.is_closed:
+            self.stop()

@@ -1,0 +1,100 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Asking and waiting for the answer: what every driver can do once it can wait.
+
+A Link adds the socket. Written once; the other face's copy is generated.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jetspark.client.core import connection as states
+from jetspark.client.core.connection import ConnectionCore
+from jetspark.client.core.options import ConnectOptions
+from jetspark.client.core.pending import Pending
+from jetspark.client.core.routes import Inbox
+from jetspark.client.errors import ConnectionClosedError, FlushTimeoutError, RequestTimeoutError
+from jetspark.client.sync.waiting import Guard, Signal
+
+
+class Exchange:
+    """The part of a link that only waits."""
+
+    core: ConnectionCore
+    options: ConnectOptions
+    guard: Guard
+
+    def signal(self) -> Signal:
+        """Something to wait for."""
+        raise NotImplementedError
+
+    def flush_output(self) -> None:
+        """Write what the core has."""
+        raise NotImplementedError
+
+    def wait(self, pending: Pending, timeout_s: float | None) -> bool:
+        """Wait for an answer; False when the time was over first."""
+        if pending.done:
+            return True
+        signal = self.signal()
+        with self.guard:
+            if pending.done:
+                return True
+            pending.wake = signal.set
+        return signal.wait(timeout_s)
+
+    def wait_inbox(self, inbox: Inbox, timeout_s: float | None) -> bool:
+        """Wait until an inbox has news: a message, its end, or a change of the connection. False: time over."""
+        signal = self.signal()
+        with self.guard:
+            if inbox.queue or inbox.closed:
+                return True
+            inbox.waiters.append(signal.set)
+        try:
+            return signal.wait(timeout_s)
+        finally:
+            with self.guard:
+                if signal.set in inbox.waiters:
+                    inbox.waiters.remove(signal.set)
+
+    def request(self, subject: str, block: bytes, data: bytes, timeout_s: float | None) -> Any:
+        """Publish and wait for one answer, which is a message."""
+        timeout_s = self.options.request_timeout if timeout_s is None else timeout_s
+        self.check_open()
+        with self.guard:
+            token, pending = self.core.request(subject, block, data, 0.0)
+        try:
+            if not self.wait(pending, timeout_s):
+                raise RequestTimeoutError(f"no answer from {subject} within {timeout_s:g} s")
+        finally:
+            if not pending.done:
+                with self.guard:
+                    self.core.requests.waiting.pop(token, None)
+        if pending.error is not None:
+            raise pending.error
+        return pending.value
+
+    def flush(self, timeout_s: float) -> None:
+        """Wait until the server has read everything sent so far."""
+        with self.guard:
+            pending = self.core.ping()
+        self.flush_output()
+        if not self.wait(pending, timeout_s):
+            raise FlushTimeoutError(f"the server did not confirm within {timeout_s:g} s")
+        if pending.error is not None:
+            raise pending.error
+
+    def check_open(self) -> None:
+        """Refuse to go on with a closed connection."""
+        if self.core.state == states.CLOSED:
+            raise ConnectionClosedError("the connection is closed")
+
+    @property
+    def is_up(self) -> bool:
+        """Connected right now."""
+        return self.core.state == states.UP
+
+    @property
+    def is_closed(self) -> bool:
+        """Closed for good."""
+        return self.core.state == states.CLOSED

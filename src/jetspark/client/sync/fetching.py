@@ -1,0 +1,147 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""One bounded pull: from the request to the batch it gives.
+
+Every pull has a subscription of its own, removed when the pull is over, so that nothing of one fetch can reach the next
+and no request is left behind on the server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.core import pull
+from jetspark.client.core.pull import PullRequest, meaning, pull_error
+from jetspark.client.errors import ConnectionClosedError, HeartbeatMissedError, PullError, PullLimitError
+from jetspark.client.sync.msg import Msg
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.consumer import Consumer
+
+# The server ends a request when it expires; only when even that is not heard does the client give up by itself.
+GRACE_S = 1.0
+
+
+class Batch(list[Msg]):
+    """What a fetch gave: a list of messages, empty when there were none in time.
+
+    `error` is set when the pull ended early, after at least one message, for a reason that is an error.
+    """
+
+    def __init__(self, messages: list[Msg] | None = None) -> None:
+        super().__init__(messages or [])
+        self.error: PullError | None = None
+
+
+class Fetch:
+    """The life of one pull."""
+
+    def __init__(self, consumer: Consumer, request: PullRequest, max_messages: int, max_bytes: int) -> None:
+        self._consumer = consumer
+        self._link = consumer._link
+        self._request = request
+        self._wanted = max_messages or pull.BATCH_UNLIMITED
+        self._max_bytes = max_bytes
+        self._batch = Batch()
+        self._done = False
+
+    def run(self, wait_s: float) -> Batch:
+        """Pull, and wait until the batch is full, the request is over, or the time is."""
+        link = self._link
+        consumer = self._consumer
+        while consumer._leftovers and len(self._batch) < self._wanted:
+            self._batch.append(consumer._leftovers.popleft())
+        if len(self._batch) >= self._wanted:
+            return self._batch
+        deadline_s = link.now() + wait_s
+        with link.guard:
+            inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            inbox.ack_none = consumer.ack_none
+        self._inbox = inbox
+        self._epoch = link.core.epoch
+        finished = False
+        try:
+            self._send()
+            self._collect(deadline_s)
+            finished = True
+        finally:
+            with link.guard:
+                link.core.remove_route(inbox)
+            if not finished:
+                # Cancelled half way: what has come belongs to the next fetch.
+                consumer._leftovers.extend(self._batch)
+        if self._batch.error is not None and not self._batch:
+            raise self._batch.error
+        return self._batch
+
+    def _send(self) -> None:
+        consumer = self._consumer
+        missing = self._wanted - len(self._batch)
+        body = self._request.body(missing, self._max_bytes, consumer.pin_id(self._request.group))
+        self._link.publish(consumer._next_subject, self._inbox.subject, b"", body)
+
+    def _collect(self, deadline_s: float) -> None:
+        link, inbox, batch = self._link, self._inbox, self._batch
+        heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
+        while not self._done:
+            self._take_queued()
+            if self._done or len(batch) >= self._wanted:
+                return
+            if inbox.closed:
+                raise ConnectionClosedError("the connection is closed")
+            left_s = deadline_s - link.now()
+            if left_s <= 0:
+                return
+            if link.is_up and link.core.epoch != self._epoch:
+                self._pull_again(deadline_s)
+            wait_s = min(left_s, heartbeat_s) if heartbeat_s and link.is_up else left_s
+            if not link.wait_inbox(inbox, wait_s) and wait_s < left_s:
+                self._batch.error = HeartbeatMissedError(0, f"nothing heard for {heartbeat_s:g} s")
+                return
+
+    def _pull_again(self, deadline_s: float) -> None:
+        """The server has forgotten the request: ask for what is missing, in the time that is left."""
+        self._epoch = self._link.core.epoch
+        left_ns = int((deadline_s - GRACE_S - self._link.now()) * 1e9)
+        if left_ns <= 0:
+            self._done = True
+            return
+        if self._request.expires_ns:
+            self._request.expires_ns = left_ns
+        if 2 * self._request.heartbeat_ns > left_ns:
+            self._request.heartbeat_ns = 0
+        self._deadline_s = deadline_s
+        self._send()
+
+    def _take_queued(self) -> None:
+        """Everything that has come, in one go."""
+        queue: Any = self._inbox.queue
+        batch, wanted = self._batch, self._wanted
+        group = self._request.group
+        while queue and len(batch) < wanted:
+            message = queue.popleft()
+            block = message.header_block
+            if block:
+                if block[8] == 32 and message.status_code:
+                    self._on_status(message)
+                    if self._done:
+                        return
+                    continue
+                if group:
+                    self._consumer.saw_pin(group, block)
+            batch.append(message)
+
+    def _on_status(self, message: Msg) -> None:
+        asked = meaning(message.header_block)
+        if asked == pull.HEARTBEAT:
+            return
+        if asked == pull.PIN_LOST:
+            self._consumer.lost_pin(self._request.group)
+            self._send()
+        elif asked == pull.AGAIN:
+            self._send()
+        else:
+            self._done = True
+            if asked == pull.FATAL:
+                self._batch.error = pull_error(message.header_block)
+            elif asked == pull.CROWDED:
+                self._batch.error = PullLimitError(message.status_code, message.status_text)

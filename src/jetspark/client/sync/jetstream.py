@@ -1,0 +1,237 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""The way to JetStream: publish, and find or make streams and consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.stream_config import StreamConfig
+from jetspark.client.api_errors import NoJetStreamError, StreamExistsError, StreamNotFoundError, api_error
+from jetspark.client.configs import stream_config
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import BadOptionError, JetStreamError, NoMatchingStreamError, NoRespondersError
+from jetspark.client.infos import AccountInfo, StreamInfo
+from jetspark.client.names import check_name
+from jetspark.client.sync import subscribing
+from jetspark.client.sync.publishing import Publisher
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.connection import Connection
+    from jetspark.client.sync.consumer import Consumer
+    from jetspark.client.sync.msg import Msg
+    from jetspark.client.sync.ordered import OrderedConsumer
+    from jetspark.client.sync.pull_subscription import PullSubscription
+    from jetspark.client.sync.push_subscription import PushSubscription
+    from jetspark.client.sync.stream import Stream
+
+
+class JetStream(Publisher):
+    """Streams and consumers of one account, reached through a connection."""
+
+    def __init__(
+        self, connection: Connection, *, domain: str, api_prefix: str, timeout: Seconds | None, publish_window: int
+    ) -> None:
+        options = connection._link.options
+        super().__init__(
+            connection._link,
+            publish_window or options.publish_window,
+            options.publish_timeout if timeout is None else seconds(timeout),
+        )
+        if domain and api_prefix:
+            raise BadOptionError("give a domain or an api_prefix, not both")
+        self.connection = connection
+        self.api_prefix = f"$JS.{check_name('domain', domain)}.API" if domain else (api_prefix or "$JS.API").rstrip(".")
+        self._request_timeout_s = options.request_timeout if timeout is None else seconds(timeout)
+
+    def api_request(self, endpoint: str, document: Any = None, *, timeout: Seconds | None = None) -> dict[str, Any]:
+        """Ask the JetStream API, for what has no method here; raises ApiError when it answers with one."""
+        body = b"" if document is None else msgspec.json.encode(document)
+        subject = f"{self.api_prefix}.{endpoint}"
+        timeout_s = self._request_timeout_s if timeout is None else seconds(timeout)
+        try:
+            reply = self._link.request(subject, b"", body, timeout_s)
+        except NoRespondersError:
+            raise NoJetStreamError(subject) from None
+        answer = msgspec.json.decode(reply.data)
+        if not isinstance(answer, dict):
+            raise JetStreamError(f"not an answer of the JetStream API: {reply.data[:80]!r}")
+        if answer.get("error"):
+            raise api_error(answer["error"])
+        return answer
+
+    def api_list(self, endpoint: str, key: str, document: dict[str, Any]) -> list[Any]:
+        """Ask for a list until it is complete."""
+        found: list[Any] = []
+        while True:
+            answer = self.api_request(endpoint, {**document, "offset": len(found)})
+            page = answer.get(key) or []
+            found.extend(page)
+            if not page or len(found) >= int(answer.get("total", 0)):
+                return found
+
+    def account_info(self) -> AccountInfo:
+        """What the account uses of JetStream and may use."""
+        return AccountInfo.read(self.api_request("INFO"))
+
+    # Streams.
+
+    def create_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
+        """Make a stream: `create_stream("ORDERS", subjects=["orders.>"])`. The same settings again are no error."""
+        name = config if isinstance(config, str) else ""
+        wanted = stream_config(None if isinstance(config, str) else config, name, settings)
+        answer = self.api_request(f"STREAM.CREATE.{check_name('stream', wanted.name)}", wanted.encode())
+        return self._stream(StreamInfo.read(answer))
+
+    def update_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
+        """Change a stream's settings. With a name and keywords, what is not named stays as it is."""
+        if isinstance(config, str):
+            base = ((self.stream(config)).info()).config
+            wanted = stream_config(base, config, settings)
+        else:
+            wanted = stream_config(config, "", settings)
+        answer = self.api_request(f"STREAM.UPDATE.{check_name('stream', wanted.name)}", wanted.encode())
+        return self._stream(StreamInfo.read(answer))
+
+    def create_or_update_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
+        """Make a stream, or give the one there is these settings."""
+        try:
+            return self.create_stream(config, **settings)
+        except StreamExistsError:
+            return self.update_stream(config, **settings)
+
+    def stream(self, name: str) -> Stream:
+        """A stream that exists; StreamNotFoundError when it does not."""
+        answer = self.api_request(f"STREAM.INFO.{check_name('stream', name)}")
+        return self._stream(StreamInfo.read(answer))
+
+    def stream_info(self, name: str) -> StreamInfo:
+        """A stream's settings and state."""
+        return (self.stream(name)).cached_info
+
+    def delete_stream(self, name: str) -> None:
+        """Remove a stream with everything in it."""
+        self.api_request(f"STREAM.DELETE.{check_name('stream', name)}")
+
+    def stream_names(self, subject: str = "") -> list[str]:
+        """The names of all streams, or of those that have a subject."""
+        return self.api_list("STREAM.NAMES", "streams", {"subject": subject} if subject else {})
+
+    def streams(self, subject: str = "") -> list[StreamInfo]:
+        """All streams, or those that have a subject."""
+        found = self.api_list("STREAM.LIST", "streams", {"subject": subject} if subject else {})
+        return [StreamInfo.read(one) for one in found]
+
+    def stream_name_by_subject(self, subject: str) -> str:
+        """The one stream that has a subject; NoMatchingStreamError when none or several do."""
+        names = self.stream_names(subject)
+        if len(names) != 1:
+            raise NoMatchingStreamError(
+                f"{subject} belongs to {len(names)} streams: {', '.join(sorted(names))}"
+                if names
+                else f"no stream has {subject}"
+            )
+        return names[0]
+
+    def _stream(self, info: StreamInfo) -> Stream:
+        from jetspark.client.sync.stream import Stream
+
+        return Stream(self, info)
+
+    def stream_handle(self, name: str) -> Stream:
+        """A stream by its name, without asking the server."""
+        from jetspark.client.sync.stream import Stream
+
+        return Stream(self, StreamInfo.read({"config": {"name": check_name("stream", name)}, "state": {}}))
+
+    # Consumers, by the name of their stream.
+
+    def consumer(self, stream: str, name: str) -> Consumer:
+        """A consumer that exists; ConsumerNotFoundError when it does not."""
+        return self.stream_handle(stream).consumer(name)
+
+    def create_consumer(self, stream: str, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
+        """Make a consumer; see `Stream.create_consumer`."""
+        return self.stream_handle(stream).create_consumer(config, **settings)
+
+    def update_consumer(self, stream: str, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
+        """Change a consumer; see `Stream.update_consumer`."""
+        return self.stream_handle(stream).update_consumer(config, **settings)
+
+    def create_or_update_consumer(
+        self, stream: str, config: ConsumerConfig | str | None = None, **settings: Any
+    ) -> Consumer:
+        """Make a consumer, or give the one there is these settings."""
+        return self.stream_handle(stream).create_or_update_consumer(config, **settings)
+
+    def delete_consumer(self, stream: str, name: str) -> None:
+        """Remove a consumer."""
+        self.stream_handle(stream).delete_consumer(name)
+
+    def ordered_consumer(self, stream: str, **options: Any) -> OrderedConsumer:
+        """Read a stream in order without gaps; see `Stream.ordered_consumer`."""
+        return self.stream_handle(stream).ordered_consumer(**options)
+
+    # The subscribe workflow of the first specification.
+
+    def pull_subscribe(
+        self,
+        subject: str = "",
+        durable: str = "",
+        *,
+        stream: str = "",
+        consumer: str = "",
+        config: ConsumerConfig | None = None,
+        delete_on_close: bool | None = None,
+        **settings: Any,
+    ) -> PullSubscription:
+        """Find or make a pull consumer for a subject and fetch from it.
+
+        `consumer` binds to one that exists. One that is made here is removed with the subscription.
+        """
+        return subscribing.pull_subscribe(self, subject, stream, consumer, durable, config, delete_on_close, settings)
+
+    def subscribe(
+        self,
+        subject: str = "",
+        *,
+        queue: str = "",
+        callback: Callable[[Msg], Any] | None = None,
+        durable: str = "",
+        stream: str = "",
+        consumer: str = "",
+        config: ConsumerConfig | None = None,
+        heartbeat_alarm: float = 3.0,
+        delete_on_close: bool | None = None,
+        **settings: Any,
+    ) -> PushSubscription:
+        """Find or make a push consumer for a subject and receive from it.
+
+        `consumer` binds to one that exists; a queue without a name makes its own name the durable's. Nothing heard for
+        `heartbeat_alarm` times the idle heartbeat is told to the error hook. A consumer made here is removed with the
+        subscription (not for a queue, whose other members may use it), unless `delete_on_close` says otherwise.
+        """
+        return subscribing.subscribe(
+            self,
+            subject,
+            stream,
+            consumer,
+            durable,
+            queue,
+            callback,
+            config,
+            heartbeat_alarm,
+            delete_on_close,
+            settings,
+        )
+
+    def stream_exists(self, name: str) -> bool:
+        """Is there a stream of that name?"""
+        try:
+            self.stream(name)
+        except StreamNotFoundError:
+            return False
+        return True

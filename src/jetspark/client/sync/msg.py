@@ -1,0 +1,98 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""One message, with what can be done about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.core.message import ACK, NEXT, PROGRESS, MessageCore, nak_body, term_body
+from jetspark.client.durations import Seconds, nanoseconds, seconds
+from jetspark.client.errors import AckTimeoutError, BadSubjectError, RequestTimeoutError
+from jetspark.client.headers import HeadersLike, header_block
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.processing import Processing
+
+
+class Msg(MessageCore):
+    """A message from a subscription or a consumer.
+
+    Acknowledgements return True when sent and False when there was nothing to do: the message is already finished,
+    or its consumer wants none. With `wait=True` they return after the server has confirmed.
+    """
+
+    __slots__ = ()
+
+    def ack(self, *, wait: bool = False, timeout: Seconds | None = None) -> bool:
+        """Done with it."""
+        if wait:
+            return self._confirmed(ACK, True, timeout)
+        if not self.ack_allowed():
+            return False
+        self.inbox.owner.send(b"PUB %b 4\r\n+ACK\r\n" % self.reply_bytes)
+        self.acked = True
+        return True
+
+    def nak(self, *, delay: Seconds = 0, wait: bool = False, timeout: Seconds | None = None) -> bool:
+        """Not now: deliver it again, after a delay if given."""
+        return self._acknowledge(nak_body(nanoseconds(delay)), True, wait, timeout)
+
+    def term(self, reason: str = "", *, wait: bool = False, timeout: Seconds | None = None) -> bool:
+        """Never again; the reason shows in the server's advisory."""
+        return self._acknowledge(term_body(reason), True, wait, timeout)
+
+    def in_progress(self, *, wait: bool = False, timeout: Seconds | None = None) -> bool:
+        """Still working on it: start the ack wait anew."""
+        return self._acknowledge(PROGRESS, False, wait, timeout)
+
+    def ack_next(self, reply: str, request: bytes = b"") -> bool:
+        """Done with it, and send more to `reply`: nothing for one, a count, or the JSON of a pull request."""
+        if not self.ack_allowed():
+            return False
+        body = NEXT + b" " + request if request else NEXT
+        owner = self.inbox.owner
+        owner.publish(self.reply, owner.core.subjects.literal(reply), b"", body)
+        self.acked = True
+        return True
+
+    def ack_sync(self, *, timeout: Seconds | None = None) -> bool:
+        """The same as `ack(wait=True)`."""
+        return self._confirmed(ACK, True, timeout)
+
+    def _acknowledge(self, body: bytes, is_final: bool, wait: bool, timeout: Seconds | None) -> bool:
+        if wait:
+            return self._confirmed(body, is_final, timeout)
+        if not self.ack_allowed():
+            return False
+        self.inbox.owner.send(b"PUB %b %d\r\n%b\r\n" % (self.reply_bytes, len(body), body))
+        # Only after the publish went through: a failed one may be tried again.
+        self.acked = is_final
+        return True
+
+    def _confirmed(self, body: bytes, is_final: bool, timeout: Seconds | None) -> bool:
+        if not self.ack_allowed():
+            return False
+        owner = self.inbox.owner
+        try:
+            owner.request(self.reply, b"", body, None if timeout is None else seconds(timeout))
+        except RequestTimeoutError as error:
+            raise AckTimeoutError(f"no confirmation of the acknowledgement of {self.subject}") from error
+        self.acked = is_final
+        return True
+
+    def respond(self, data: bytes | str = b"", *, headers: HeadersLike | None = None) -> None:
+        """Answer the sender."""
+        if not self.reply_bytes:
+            raise BadSubjectError(f"message on {self.subject} wants no answer")
+        body = data.encode() if isinstance(data, str) else data
+        self.inbox.owner.publish(self.reply, b"", header_block(headers), body)
+
+    def processing(self, **options: Any) -> Processing:
+        """A block that acknowledges the message when it ends well; see `Processing`."""
+        from jetspark.client.sync.processing import Processing
+
+        return Processing(self, **options)
+
+    def __repr__(self) -> str:
+        shown = self.data if len(self.data) <= 40 else self.data[:40] + b"..."
+        return f"<Msg {self.subject} {shown!r}>"

@@ -1,0 +1,278 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""An ordered consumer: the stream's messages in order and without gaps, whatever happens meanwhile.
+
+The server's consumer is a throw-away: it wants no acks, lives in memory, and is made again from the last sequence seen
+whenever a gap, a silence or a reconnect puts it in doubt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
+from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetspark.client.configs import consumer_config
+from jetspark.client.core import pull
+from jetspark.client.core.ordered import OrderCheck
+from jetspark.client.core.pull import meaning, pending_numbers
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import (
+    BadOptionError,
+    ConnectionLostError,
+    ConsumerDeletedError,
+    HeartbeatMissedError,
+    JetsparkError,
+    NoRespondersError,
+    PullUnavailableError,
+    RequestTimeoutError,
+)
+from jetspark.client.infos import ConsumerInfo
+from jetspark.client.sync.consumer import CONSUME_EXPIRES_S, Consumer, consume_buffer
+from jetspark.client.sync.consuming import Consuming
+from jetspark.client.sync.fetching import GRACE_S, Batch, Fetch
+from jetspark.client.sync.msg import Msg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jetspark.client.sync.stream import Stream
+
+INACTIVE_THRESHOLD_S = 300.0
+# Shorter than for other consumers: a missed one costs nothing here but making the consumer again.
+HEARTBEAT_S = 5.0
+# Waits between tries to make the consumer again; it goes on as long as the stream exists.
+RETRY_WAIT_S = 0.25
+
+
+class OrderedConsumer(Consumer):
+    """Reads a stream in order. The same face as a Consumer; acks do nothing. One reader at a time."""
+
+    def __init__(self, stream: Stream, *, name_prefix: str = "", **options: Any) -> None:
+        super().__init__(stream, ConsumerInfo.read({"stream_name": stream.name, "name": ""}))
+        options.setdefault("inactive_threshold", INACTIVE_THRESHOLD_S)
+        self._config: ConsumerConfig = replace(
+            consumer_config(None, "", options),
+            ack_policy=AckPolicy.NONE, max_deliver=1, mem_storage=True, num_replicas=1,
+        )  # fmt: skip
+        with self._link.guard:
+            self._name_prefix = name_prefix or self._link.core.nuid.next()
+        self._serial = 0
+        self._position = OrderCheck()
+
+    @property
+    def ack_none(self) -> bool:
+        """Always: an ordered consumer has no acks."""
+        return True
+
+    @property
+    def last_sequence(self) -> int:
+        """The stream sequence of the last message given."""
+        return self._position.stream_sequence
+
+    def make(self) -> None:
+        """Make the server's consumer, starting after the last message seen."""
+        old = self.name
+        self._serial += 1
+        config = replace(self._config, name=f"{self._name_prefix}_{self._serial}")
+        if self._position.stream_sequence:
+            config = replace(
+                config,
+                deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
+                opt_start_seq=self._position.stream_sequence + 1,
+                opt_start_time=None,
+            )
+        made = self.stream.create_consumer(config)
+        self.cached_info = made.cached_info
+        self._next_subject = made._next_subject
+        self._position.restart()
+        if old:
+            self._link.spawn(self._discard, old)
+
+    def _discard(self, name: str) -> None:
+        """Not waited for: the server forgets it by itself after a while."""
+        try:
+            self.stream.delete_consumer(name)
+        except JetsparkError:
+            return
+
+    def make_again(self) -> None:
+        """Make the consumer, however long the server needs to be ready. Raises when the stream is gone."""
+        while True:
+            try:
+                self.make()
+                return
+            except StreamNotFoundError:
+                raise
+            except (RequestTimeoutError, NoRespondersError, ConnectionLostError):
+                self._link.sleep(RETRY_WAIT_S)
+
+    def info(self) -> ConsumerInfo:
+        """The server's consumer as it is now, made first when there is none yet."""
+        if not self.name:
+            self.make()
+        return super().info()
+
+    def delete(self) -> None:
+        """Remove the server's consumer; the next use makes a new one that goes on from here."""
+        if self.name:
+            name, self.cached_info = self.name, ConsumerInfo.read({"stream_name": self.stream.name, "name": ""})
+            self.stream.delete_consumer(name)
+
+    def fetch(self, max_messages: int = 0, *, max_bytes: int = 0, **options: Any) -> Batch:
+        """Up to so many messages, each the next of the stream; see `Consumer.fetch`."""
+        return self._fetch_in_order(max_messages, max_bytes, options)
+
+    def next(self, **options: Any) -> Msg | None:
+        """The next message; None when none came in time."""
+        batch = self._fetch_in_order(1, 0, options)
+        return batch[0] if batch else None
+
+    def _fetch_in_order(self, max_messages: int, max_bytes: int, options: dict[str, Any]) -> Batch:
+        if max_messages < 0 or max_bytes < 0 or not (max_messages or max_bytes):
+            raise BadOptionError("give max_messages, max_bytes or both, above zero")
+        expires_s = seconds(options.pop("expires", 5.0))
+        no_wait = bool(options.pop("no_wait", False))
+        heartbeat = options.pop("idle_heartbeat", 0)
+        if options:
+            raise BadOptionError(f"no such option of an ordered consumer: {', '.join(sorted(options))}")
+        deadline_s = self._link.now() + expires_s
+        while True:
+            if not self.name:
+                self.make()
+            left_s = deadline_s - self._link.now()
+            request = self._request(max(0.001, left_s), heartbeat if left_s >= expires_s / 2 else 0, "", 0, 0, None)
+            if no_wait:
+                request.no_wait, request.expires_ns, request.heartbeat_ns = True, 0, 0
+            try:
+                batch = Fetch(self, request, max_messages, max_bytes).run(
+                    max(0.01, left_s) + (0 if no_wait else GRACE_S)
+                )
+            except (ConsumerDeletedError, PullUnavailableError, HeartbeatMissedError):
+                batch = Batch()
+                self.make_again()
+            good = self._in_order(batch)
+            if good or not batch:
+                if good or no_wait or self._link.now() >= deadline_s:
+                    return good
+                continue
+            self.make_again()
+
+    def _in_order(self, batch: Batch) -> Batch:
+        """The messages before the first gap."""
+        good = Batch()
+        good.error = batch.error
+        for message in batch:
+            if not self._position.accept(message.reply_bytes):
+                # The next call makes the consumer again.
+                self.cached_info = ConsumerInfo.read({"stream_name": self.stream.name, "name": ""})
+                break
+            good.append(message)
+        return good
+
+    def consume(
+        self,
+        callback: Callable[[Msg], Any] | None = None,
+        *,
+        max_messages: int = 0,
+        max_bytes: int = 0,
+        expires: Seconds = CONSUME_EXPIRES_S,
+        idle_heartbeat: Seconds | None = None,
+        threshold_messages: int = 0,
+        threshold_bytes: int = 0,
+        **ignored: Any,
+    ) -> Consuming:
+        """Messages without end, in order; see `Consumer.consume`. A missed heartbeat makes the consumer again."""
+        if ignored:
+            raise BadOptionError(f"no such option of an ordered consumer: {', '.join(sorted(ignored))}")
+        buffer = consume_buffer(max_messages, max_bytes, threshold_messages, threshold_bytes)
+        expires_s = seconds(expires)
+        heartbeat_s = min(HEARTBEAT_S, expires_s / 2) if idle_heartbeat is None else seconds(idle_heartbeat)
+        request = self._request(expires_s, heartbeat_s, "", 0, 0, None)
+        return OrderedConsuming(self, request, buffer, callback, True)
+
+
+class OrderedConsuming(Consuming):
+    """A running consume that starts over from the last message whenever order is in doubt."""
+
+    _consumer: OrderedConsumer
+
+    def _begin(self) -> None:
+        self._made = False
+        self._position = self._consumer._position
+
+    def __next__(self) -> Msg:
+        queue = self._queue
+        buffer = self._buffer
+        accept = self._position.accept
+        while True:
+            if not queue or self._stopped:
+                self._wait()
+                queue = self._queue
+                continue
+            message: Msg = queue.popleft()
+            block = message.header_block
+            if block and block[8] == 32 and message.status_code:
+                self._on_status(message)
+                queue = self._queue
+                continue
+            if not accept(message.reply_bytes):
+                self._restart()
+                queue = self._queue
+                continue
+            if buffer.max_bytes:
+                buffer.took(message.size_bytes)
+            else:
+                buffer.pending_messages -= 1
+            if buffer.wants():
+                self._pull()
+            return message
+
+    def _wait(self, limit_s: float | None = None) -> None:
+        if not self._made and not self._stopped:
+            self._restart()
+            return
+        super()._wait(limit_s)
+
+    def _restart(self) -> None:
+        """A new consumer on a new subject: nothing of the old one can be taken for the new one's."""
+        link = self._link
+        with link.guard:
+            link.core.remove_route(self._inbox)
+            self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            self._inbox.ack_none = True
+        self._queue = self._inbox.queue
+        self._buffer.forget()
+        try:
+            self._consumer.make_again()
+        except (StreamNotFoundError, ConsumerNotFoundError) as error:
+            self._finish(ConsumerDeletedError(409, f"the stream is gone: {error}"))
+            return
+        self._made = True
+        self._epoch = link.core.epoch
+        self._pull()
+
+    def _missed_heartbeat(self, heartbeat_s: float) -> None:
+        self._restart()
+
+    def _resume(self) -> None:
+        self._restart()
+
+    def _on_status(self, message: Msg) -> None:
+        asked = meaning(message.header_block)
+        if asked == pull.HEARTBEAT:
+            self._check_heartbeat(message)
+        elif asked == pull.ENDED:
+            self._buffer.ended(*pending_numbers(message.header_block))
+            if self._buffer.wants():
+                self._pull()
+        elif asked == pull.FATAL and message.status_code not in (409, 503):
+            super()._on_status(message)
+        else:
+            self._restart()
+
+    def _check_heartbeat(self, message: Msg) -> None:
+        """The server says how many deliveries it has made: more than we have seen means some were lost."""
+        last = message.headers.get("Nats-Last-Consumer", "")
+        if last.isdigit() and int(last) > self._position.consumer_sequence and not self._queue:
+            self._restart()

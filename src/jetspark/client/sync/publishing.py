@@ -1,0 +1,251 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Publishing to streams: with the acknowledgement awaited, or many in flight.
+
+A message in flight costs one PublishFuture. Its outcome is always known in the end: acknowledged, refused by the
+server, or failed with an error that says whether it may have been stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jetspark.client.core.pending import Pending
+from jetspark.client.core.publish_headers import publish_block
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import (
+    JetStreamError,
+    NoStreamError,
+    PublishTimeoutError,
+    PublishUnknownError,
+    RequestTimeoutError,
+)
+from jetspark.client.headers import HeadersLike
+from jetspark.client.infos import PubAck, parse_pub_ack
+from jetspark.client.sync.waiting import Awaited
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.link import Link
+
+# Failures nobody has looked at are remembered for flush(), up to this many.
+FAILURES_MAX = 1000
+
+
+class PublishFuture(Pending, Awaited):
+    """A publish whose acknowledgement may still be on its way. Call `wait`."""
+
+    __slots__ = ("_publisher", "_seen")
+
+    def __init__(self, publisher: Publisher, subject: str, deadline_s: float) -> None:
+        super().__init__(subject, b"", deadline_s)
+        self._publisher = publisher
+        self._seen = False
+
+    def wait(self, timeout: Seconds | None = None) -> PubAck:
+        """The acknowledgement; raises what went wrong instead."""
+        if not self.done and not self._publisher._link.wait(self, None if timeout is None else seconds(timeout)):
+            raise RequestTimeoutError(f"{self.subject} is not acknowledged yet")
+        return self.result()
+
+    def result(self) -> PubAck:
+        """The acknowledgement of a publish that is done; raises what went wrong instead."""
+        self._seen = True
+        if not self.done:
+            raise JetStreamError(f"{self.subject} is not acknowledged yet")
+        if self.error is not None:
+            raise self.error
+        value = self.value
+        assert isinstance(value, bytes)
+        return parse_pub_ack(value)
+
+    def exception(self) -> BaseException | None:
+        """What went wrong; None when it was acknowledged."""
+        try:
+            self.result()
+        except Exception as error:  # noqa: BLE001 - it is what the caller asked for
+            return error
+        return None
+
+
+def _remember(pending: Pending) -> None:
+    """A failure nobody waits for is kept for flush()."""
+    if isinstance(pending, PublishFuture) and pending.wake is None:
+        failures = pending._publisher._failures
+        if len(failures) < FAILURES_MAX:
+            failures.append(pending)
+
+
+class Publisher:
+    """The publishing half of a JetStream context."""
+
+    def __init__(self, link: Link, window: int, timeout_s: float) -> None:
+        self._link = link
+        self._acks = link.core.acks
+        self._window = window
+        self._timeout_s = timeout_s
+        self._failures: list[PublishFuture] = []
+        self._acks.on_failure = _remember
+
+    def publish(
+        self,
+        subject: str,
+        data: bytes | str = b"",
+        *,
+        headers: HeadersLike | None = None,
+        msg_id: str | None = None,
+        expect_stream: str | None = None,
+        expect_last_seq: int | None = None,
+        expect_last_subject_seq: int | None = None,
+        expect_last_subject: str | None = None,
+        expect_last_msg_id: str | None = None,
+        ttl: Seconds | str | None = None,
+        timeout: Seconds | None = None,
+        retries: int = 2,
+        retry_wait: Seconds = 0.25,
+    ) -> PubAck:
+        """Store a message and wait until the stream has it.
+
+        When nobody answers (a leader is being elected) it is tried again. With a `msg_id` it is also sent again after
+        a lost connection, because the stream drops the second copy; without one that is PublishUnknownError.
+        """
+        block = b""
+        if headers or msg_id is not None or ttl is not None or expect_stream is not None or expect_last_seq is not None:
+            block = publish_block(
+                headers, msg_id, expect_stream, expect_last_seq, expect_last_subject_seq, expect_last_subject,
+                expect_last_msg_id, ttl,
+            )  # fmt: skip
+        elif expect_last_subject_seq is not None or expect_last_msg_id is not None:
+            block = publish_block(
+                None, None, None, None, expect_last_subject_seq, expect_last_subject, expect_last_msg_id, None
+            )
+        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
+        body = data.encode() if isinstance(data, str) else data
+        while True:
+            try:
+                return self._publish_once(subject, block, body, timeout_s)
+            except NoStreamError:
+                if retries <= 0:
+                    raise
+                retries -= 1
+                self._link.sleep(seconds(retry_wait))
+
+    def _publish_once(self, subject: str, block: bytes, body: bytes, timeout_s: float) -> PubAck:
+        link = self._link
+        future = PublishFuture(self, subject, 0.0)
+        with link.guard:
+            token = link.publish_acked(subject, block, body, future)
+        try:
+            if not link.wait(future, timeout_s):
+                raise PublishTimeoutError(
+                    f"no acknowledgement for {subject} within {timeout_s:g} s; it may have been stored"
+                )
+        finally:
+            if not future.done:
+                with link.guard:
+                    self._acks.waiting.pop(token, None)
+                    self._acks.wake_window()
+        return future.result()
+
+    def publish_async(
+        self,
+        subject: str,
+        data: bytes | str = b"",
+        *,
+        headers: HeadersLike | None = None,
+        msg_id: str | None = None,
+        expect_stream: str | None = None,
+        expect_last_seq: int | None = None,
+        expect_last_subject_seq: int | None = None,
+        expect_last_subject: str | None = None,
+        expect_last_msg_id: str | None = None,
+        ttl: Seconds | str | None = None,
+        timeout: Seconds | None = None,
+    ) -> PublishFuture:
+        """Send a message to be stored and go on; the future gets the acknowledgement.
+
+        At most `publish_window` are in flight: beyond that the call waits for a place.
+        """
+        block = b""
+        if (
+            headers
+            or msg_id is not None
+            or ttl is not None
+            or expect_stream is not None
+            or expect_last_seq is not None
+            or expect_last_subject_seq is not None
+            or expect_last_msg_id is not None
+        ):
+            block = publish_block(
+                headers, msg_id, expect_stream, expect_last_seq, expect_last_subject_seq, expect_last_subject,
+                expect_last_msg_id, ttl,
+            )  # fmt: skip
+        link = self._link
+        while len(self._acks.waiting) >= self._window:
+            self._wait_window()
+        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
+        future = PublishFuture(self, subject, link.now() + timeout_s)
+        with link.guard:
+            link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
+        if link.core.out_bytes > 1048576:
+            link.drain()
+        return future
+
+    def _wait_window(self) -> None:
+        link = self._link
+        link.check_open()
+        signal = link.signal()
+        with link.guard:
+            if len(self._acks.waiting) < self._window:
+                return
+            self._acks.window_waiters.append(signal.set)
+        signal.wait(None)
+
+    def publish_once(
+        self,
+        subject: str,
+        data: bytes | str = b"",
+        *,
+        msg_id: str = "",
+        headers: HeadersLike | None = None,
+        timeout: Seconds = 60,
+    ) -> PubAck:
+        """Store a message exactly once, whatever happens to the connection meanwhile.
+
+        The message id makes copies harmless within the stream's duplicate window, so it is sent until acknowledged.
+        """
+        link = self._link
+        chosen = msg_id or link.core.nuid.next()
+        deadline_s = link.now() + seconds(timeout)
+        while True:
+            left_s = deadline_s - link.now()
+            try:
+                return self.publish(
+                    subject, data, headers=headers, msg_id=chosen, timeout=max(0.01, min(left_s, self._timeout_s))
+                )
+            except (PublishTimeoutError, PublishUnknownError, NoStreamError):
+                if deadline_s - link.now() <= 0:
+                    raise
+
+    @property
+    def publish_pending(self) -> int:
+        """Messages sent and not yet acknowledged."""
+        return len(self._acks.waiting)
+
+    def flush(self, timeout: Seconds | None = None) -> None:
+        """Wait until every publish in flight has its outcome; raises the first failure nobody has looked at."""
+        link = self._link
+        deadline_s = None if timeout is None else link.now() + seconds(timeout)
+        while self._acks.waiting:
+            signal = link.signal()
+            with link.guard:
+                if not self._acks.waiting:
+                    break
+                self._acks.window_waiters.append(signal.set)
+            left_s = None if deadline_s is None else deadline_s - link.now()
+            if left_s is not None and (left_s <= 0 or not signal.wait(left_s)):
+                raise RequestTimeoutError(f"{len(self._acks.waiting)} publishes are not acknowledged yet")
+            if left_s is None:
+                signal.wait(None)
+        failures = [future for future in self._failures if not future._seen]
+        self._failures.clear()
+        for future in failures:
+            future.result()

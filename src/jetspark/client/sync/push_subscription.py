@@ -1,0 +1,209 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""A push subscription: the server delivers, statuses are handled on the way (seed 3)."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.core.push_status import PushStatus, push_error
+from jetspark.client.core.routes import Inbox
+from jetspark.client.core.subscribe_checks import Wanted
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import (
+    BadOptionError,
+    HeartbeatMissedError,
+    JetsparkError,
+    PullError,
+    SubscriptionClosedError,
+)
+from jetspark.client.infos import ConsumerInfo
+from jetspark.client.sync.msg import Msg
+from jetspark.client.sync.waiting import call
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.jetstream import JetStream
+
+log = logging.getLogger("jetspark.client")
+
+
+class PushSubscription:
+    """Messages of a push consumer: an iterator, a `next`, or a callback.
+
+    Heartbeats, flow control and gaps are handled when their turn comes. A gap or a missed heartbeat is told to the
+    connection's error hook and does not end the subscription.
+    """
+
+    def __init__(
+        self,
+        jetstream: JetStream,
+        wanted: Wanted,
+        info: ConsumerInfo,
+        inbox: Inbox,
+        callback: Callable[[Msg], Any] | None,
+        heartbeat_alarm: float,
+        deletes_consumer: bool,
+    ) -> None:
+        self._jetstream = jetstream
+        self._link = jetstream._link
+        self._wanted = wanted
+        self._info = info
+        self._inbox = inbox
+        self._callback = callback
+        self._deletes_consumer = deletes_consumer
+        self._draining = False
+        self._alarm_s = heartbeat_alarm * info.config.idle_heartbeat / 1e9
+        self._status = PushStatus(checks_gaps=not wanted.queue)
+        self._worker = self._link.spawn(self._run_callback) if callback is not None else None
+
+    @property
+    def consumer_name(self) -> str:
+        """The consumer behind the subscription."""
+        return self._info.name
+
+    @property
+    def stream_name(self) -> str:
+        """The stream it reads."""
+        return self._wanted.stream
+
+    @property
+    def pending_count(self) -> int:
+        """Messages that came and were not taken yet, statuses among them."""
+        return len(self._inbox.queue)
+
+    @property
+    def is_closed(self) -> bool:
+        """No more messages will come; those already here can still be taken."""
+        return self._inbox.closed
+
+    def consumer_info(self) -> ConsumerInfo:
+        """The consumer as it is now."""
+        return (self._jetstream.consumer(self.stream_name, self.consumer_name)).cached_info
+
+    def next(self, timeout: Seconds | None = None) -> Msg | None:
+        """The next message; None when none came in time. Statuses on the way are handled and do not count."""
+        if self._callback is not None:
+            raise BadOptionError("this subscription has a callback, which gets the messages")
+        return self._next(None if timeout is None else self._link.now() + seconds(timeout))
+
+    def _next(self, deadline_s: float | None) -> Msg | None:
+        queue: Any = self._inbox.queue
+        while True:
+            while queue:
+                message: Msg = queue.popleft()
+                if self._is_for_user(message):
+                    return message
+            if self._inbox.closed:
+                if self._draining:
+                    self._draining = False
+                    self._remove_drained()
+                raise SubscriptionClosedError(f"the subscription to {self._wanted.subject} has ended")
+            left_s = None if deadline_s is None else deadline_s - self._link.now()
+            if left_s is not None and left_s <= 0:
+                return None
+            self._wait(left_s)
+
+    def _wait(self, left_s: float | None) -> None:
+        """Until there is something to look at, with the alarm for a silent server."""
+        link = self._link
+        alarm_s = self._alarm_s if self._alarm_s and link.is_up else None
+        wait_s = left_s if alarm_s is None or (left_s is not None and left_s < alarm_s) else alarm_s
+        if not link.wait_inbox(self._inbox, wait_s) and wait_s == alarm_s and link.is_up:
+            link.report(HeartbeatMissedError(0, f"nothing heard of consumer {self.consumer_name} for {alarm_s:g} s"))
+
+    def _is_for_user(self, message: Msg) -> bool:
+        """A message's turn has come: True when it is the user's, else it has been dealt with."""
+        block = message.header_block
+        status = self._status
+        if not block or block[8] != 32 or not message.status_code:
+            gap = status.on_message(message.reply_bytes)
+            if gap is not None:
+                self._link.report(gap)
+            return True
+        if message.status_code == 100:
+            if status.is_heartbeat(block):
+                gap = status.on_heartbeat(block)
+                if gap is not None:
+                    self._link.report(gap)
+            answer = status.to_answer(message.reply_bytes, block)
+            if answer:
+                self._link.send(b"PUB %b 0\r\n\r\n" % answer)
+            return False
+        error = push_error(block)
+        if error is not None:
+            self._on_error(error)
+        return False
+
+    def _on_error(self, error: PullError) -> None:
+        if self._callback is None:
+            raise error
+        self._link.report(error)
+
+    def __iter__(self) -> PushSubscription:
+        return self
+
+    def __next__(self) -> Msg:
+        try:
+            message = self._next(None)
+        except SubscriptionClosedError:
+            raise StopIteration from None
+        assert message is not None
+        return message
+
+    def _run_callback(self) -> None:
+        callback = self._callback
+        assert callback is not None
+        for message in self:
+            try:
+                call(callback, message)
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+                log.error("the callback of consumer %s failed:\n%s", self.consumer_name, traceback.format_exc())
+                self._link.report(error)
+
+    def unsubscribe(self) -> None:
+        """Stop now; the consumer is removed when this subscription made it, and its error is raised."""
+        with self._link.guard:
+            self._link.core.remove_route(self._inbox)
+        if self._deletes_consumer:
+            self._deletes_consumer = False
+            self._jetstream.delete_consumer(self.stream_name, self.consumer_name)
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """Stop deliveries and finish what has come; then the consumer is removed when this subscription made it.
+
+        With a callback this waits for it. With an iterator, go on iterating: the consumer is removed when it ends.
+        """
+        link = self._link
+        timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
+        if link.is_up and not self._inbox.closed:
+            with link.guard:
+                link.core.send(b"UNSUB %b\r\n" % self._inbox.sid)
+            link.flush(timeout_s)
+        with link.guard:
+            link.core.routes.pop(self._inbox.sid, None)
+            self._inbox.close()
+        if self._worker is not None:
+            link.join(self._worker, timeout_s)
+        if self._inbox.queue:
+            self._draining = True
+        else:
+            self._remove_drained()
+
+    def _remove_drained(self) -> None:
+        """Everything was taken: remove the consumer. Nobody may be waiting, so a failure goes to the hook."""
+        if not self._deletes_consumer:
+            return
+        self._deletes_consumer = False
+        try:
+            self._jetstream.delete_consumer(self.stream_name, self.consumer_name)
+        except JetsparkError as error:
+            self._link.report(error)
+
+    def __enter__(self) -> PushSubscription:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self._link.is_closed:
+            self.unsubscribe()

@@ -1,0 +1,263 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""A stream: its settings, its messages, its consumers."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.stream_config import StreamConfig
+from jetspark.api.timestamps import parse_time
+from jetspark.client.api_errors import MessageNotFoundError
+from jetspark.client.configs import consumer_config, stream_config, wire_time
+from jetspark.client.errors import BadOptionError, NoRespondersError
+from jetspark.client.headers import Headers
+from jetspark.client.infos import ConsumerInfo, StreamInfo
+from jetspark.client.names import check_name, server_is_older
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.consumer import Consumer
+    from jetspark.client.sync.jetstream import JetStream
+    from jetspark.client.sync.msg import Msg
+    from jetspark.client.sync.ordered import OrderedConsumer
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMsg:
+    """A message as the stream has it."""
+
+    subject: str
+    seq: int
+    data: bytes
+    headers: Headers
+    timestamp_ns: int
+
+
+class Stream:
+    """One stream, by its name. What it knows of the settings is as of the last `info`."""
+
+    def __init__(self, jetstream: JetStream, info: StreamInfo) -> None:
+        self.jetstream = jetstream
+        self.cached_info = info
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.cached_info.config.name
+
+    def info(self, *, subjects_filter: str = "", deleted_details: bool = False) -> StreamInfo:
+        """Settings and state, fresh from the server; with subjects or deleted sequences when asked."""
+        document: dict[str, Any] = {}
+        if subjects_filter:
+            document["subjects_filter"] = subjects_filter
+        if deleted_details:
+            document["deleted_details"] = True
+        answer = self.jetstream.api_request(f"STREAM.INFO.{self.name}", document or None)
+        if subjects_filter:
+            self._more_subjects(answer, document)
+        info = StreamInfo.read(answer)
+        self.cached_info = info
+        return info
+
+    def _more_subjects(self, answer: dict[str, Any], document: dict[str, Any]) -> None:
+        """The server gives at most 100,000 subjects at a time."""
+        subjects = answer["state"].get("subjects") or {}
+        while subjects and len(subjects) < int(answer.get("total", 0)):
+            page = self.jetstream.api_request(f"STREAM.INFO.{self.name}", {**document, "offset": len(subjects)})
+            more = page["state"].get("subjects") or {}
+            if not more:
+                break
+            subjects.update(more)
+        answer["state"]["subjects"] = subjects
+
+    def update(self, config: StreamConfig | None = None, **settings: Any) -> StreamInfo:
+        """Change settings; with keywords alone, what is not named stays as it is."""
+        base = config if config is not None else (self.info()).config
+        wanted = stream_config(base, self.name, settings)
+        answer = self.jetstream.api_request(f"STREAM.UPDATE.{self.name}", wanted.encode())
+        self.cached_info = StreamInfo.read(answer)
+        return self.cached_info
+
+    def delete(self) -> None:
+        """Remove the stream with everything in it."""
+        self.jetstream.delete_stream(self.name)
+
+    def purge(self, *, subject: str = "", seq: int = 0, keep: int = 0) -> int:
+        """Remove messages: all, those of a subject, those before `seq`, or all but the newest `keep`. How many went."""
+        if seq and keep:
+            raise BadOptionError("give seq or keep, not both")
+        document: dict[str, Any] = {}
+        if subject:
+            document["filter"] = subject
+        if seq:
+            document["seq"] = seq
+        if keep:
+            document["keep"] = keep
+        answer = self.jetstream.api_request(f"STREAM.PURGE.{self.name}", document or None)
+        return int(answer.get("purged", 0))
+
+    # Messages.
+
+    def get_msg(
+        self,
+        seq: int = 0,
+        *,
+        last_by_subject: str = "",
+        next_by_subject: str = "",
+        start_time: datetime | None = None,
+        direct: bool | None = None,
+    ) -> StoredMsg:
+        """One message: by sequence, the last of a subject, or the next of a subject from `seq` on.
+
+        Read from any replica when the stream allows direct gets (or `direct` says so).
+        """
+        document: dict[str, Any] = {}
+        if seq:
+            document["seq"] = seq
+        if last_by_subject:
+            document["last_by_subj"] = last_by_subject
+        if next_by_subject:
+            document["next_by_subj"] = next_by_subject
+        if start_time is not None:
+            document["start_time"] = str(wire_time(start_time))
+        if not document:
+            raise BadOptionError("say which message: seq, last_by_subject, next_by_subject or start_time")
+        if direct if direct is not None else self.cached_info.config.allow_direct:
+            return self._get_direct(document)
+        answer = self.jetstream.api_request(f"STREAM.MSG.GET.{self.name}", document)
+        message = answer["message"]
+        return StoredMsg(
+            message["subject"],
+            int(message["seq"]),
+            base64.b64decode(message.get("data", "")),
+            Headers.from_block(base64.b64decode(message.get("hdrs", ""))),
+            parse_time(message["time"]).unix_ns,
+        )
+
+    def _get_direct(self, document: dict[str, Any]) -> StoredMsg:
+        jetstream = self.jetstream
+        import msgspec
+
+        subject = f"{jetstream.api_prefix}.DIRECT.GET.{self.name}"
+        body = msgspec.json.encode(document)
+        try:
+            reply = jetstream._link.request(subject, b"", body, jetstream._request_timeout_s)
+        except NoRespondersError:
+            raise MessageNotFoundError(404, 10037, f"stream {self.name} answers no direct gets") from None
+        return stored_msg(reply)
+
+    def get_last_msg(self, subject: str, *, direct: bool | None = None) -> StoredMsg:
+        """The last message of a subject."""
+        return self.get_msg(last_by_subject=subject, direct=direct)
+
+    def delete_msg(self, seq: int, *, erase: bool = True) -> None:
+        """Remove one message; with `erase` its bytes are overwritten too."""
+        document: dict[str, Any] = {"seq": seq}
+        if not erase:
+            document["no_erase"] = True
+        self.jetstream.api_request(f"STREAM.MSG.DELETE.{self.name}", document)
+
+    # Consumers.
+
+    def consumer(self, name: str) -> Consumer:
+        """A consumer that exists; ConsumerNotFoundError when it does not."""
+        answer = self.jetstream.api_request(f"CONSUMER.INFO.{self.name}.{check_name('consumer', name)}")
+        return self._consumer(ConsumerInfo.read(answer))
+
+    def create_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
+        """Make a consumer: `create_consumer("worker")` is durable, without a name it goes when unused.
+
+        The same settings again are no error; other settings under the same name are ConsumerExistsError.
+        """
+        return self._put_consumer(config, settings, "create")
+
+    def update_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
+        """Change a consumer that exists. With a name and keywords, what is not named stays as it is."""
+        if isinstance(config, str):
+            base = (self.consumer(config)).cached_info.config
+            return self._put_consumer(replace(base, pause_until=None), settings, "update")
+        return self._put_consumer(config, settings, "update")
+
+    def create_or_update_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
+        """Make a consumer, or give the one there is these settings."""
+        return self._put_consumer(config, settings, "")
+
+    def _put_consumer(self, config: ConsumerConfig | str | None, settings: dict[str, Any], action: str) -> Consumer:
+        if isinstance(config, str):
+            settings = {"durable_name": config, **settings}
+            config = None
+        wanted = consumer_config(config, "", settings)
+        name = wanted.name or wanted.durable_name
+        if not name:
+            with self.jetstream._link.guard:
+                name = self.jetstream._link.core.nuid.next()
+            wanted = replace(wanted, name=name)
+        document = {"stream_name": self.name, "config": wanted.encode(), "action": action}
+        endpoint = self._create_endpoint(check_name("consumer", name), wanted)
+        answer = self.jetstream.api_request(endpoint, document)
+        return self._consumer(ConsumerInfo.read(answer))
+
+    def _create_endpoint(self, name: str, wanted: ConsumerConfig) -> str:
+        if server_is_older(self.jetstream.connection.server_version, 2, 9):
+            return (
+                f"CONSUMER.DURABLE.CREATE.{self.name}.{name}" if wanted.durable_name else f"CONSUMER.CREATE.{self.name}"
+            )
+        if wanted.filter_subject:
+            return f"CONSUMER.CREATE.{self.name}.{name}.{wanted.filter_subject}"
+        return f"CONSUMER.CREATE.{self.name}.{name}"
+
+    def delete_consumer(self, name: str) -> None:
+        """Remove a consumer."""
+        self.jetstream.api_request(f"CONSUMER.DELETE.{self.name}.{check_name('consumer', name)}")
+
+    def consumer_names(self) -> list[str]:
+        """The names of the stream's consumers."""
+        return self.jetstream.api_list(f"CONSUMER.NAMES.{self.name}", "consumers", {})
+
+    def consumers(self) -> list[ConsumerInfo]:
+        """The stream's consumers."""
+        found = self.jetstream.api_list(f"CONSUMER.LIST.{self.name}", "consumers", {})
+        return [ConsumerInfo.read(one) for one in found]
+
+    def ordered_consumer(self, **options: Any) -> OrderedConsumer:
+        """Read the stream in order without gaps, whatever happens to the server or the connection.
+
+        Options: `filter_subjects`, `deliver_policy`, `opt_start_seq`, `opt_start_time`, `headers_only`,
+        `replay_policy`, `inactive_threshold`, `name_prefix`, `metadata`.
+        """
+        from jetspark.client.sync.ordered import OrderedConsumer
+
+        return OrderedConsumer(self, **options)
+
+    def _consumer(self, info: ConsumerInfo) -> Consumer:
+        from jetspark.client.sync.consumer import Consumer
+
+        return Consumer(self, info)
+
+    def consumer_handle(self, name: str) -> Consumer:
+        """A consumer by its name, without asking the server (as across accounts, where asking is not allowed)."""
+        return self._consumer(ConsumerInfo.read({"stream_name": self.name, "name": check_name("consumer", name)}))
+
+
+def stored_msg(reply: Msg) -> StoredMsg:
+    """The answer to a direct get; MessageNotFoundError when it says so."""
+    code = reply.status_code
+    if code == 404:
+        raise MessageNotFoundError(404, 10037, "no message found")
+    if code:
+        raise BadOptionError(f"{code} {reply.status_text}")
+    headers = reply.headers
+    subject, seq, time = headers["Nats-Subject"], int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"]
+    for name in (
+        "Nats-Stream",
+        "Nats-Subject",
+        "Nats-Sequence",
+        "Nats-Time-Stamp",
+        "Nats-Num-Pending",
+        "Nats-Last-Sequence",
+    ):
+        headers.remove(name)
+    return StoredMsg(subject, seq, reply.data, headers, parse_time(time).unix_ns)

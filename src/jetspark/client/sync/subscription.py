@@ -1,0 +1,166 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""A core NATS subscription: an iterator, a `next`, or a callback."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.core.routes import Inbox
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import BadOptionError, DrainTimeoutError, SlowConsumerError, SubscriptionClosedError
+from jetspark.client.sync.msg import Msg
+from jetspark.client.sync.waiting import call
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.link import Link
+
+log = logging.getLogger("jetspark.client")
+
+
+class Subscription:
+    """Messages of one subject or pattern, in the order they came."""
+
+    def __init__(self, link: Link, inbox: Inbox, callback: Callable[[Msg], Any] | None) -> None:
+        self._link = link
+        self._inbox = inbox
+        self._callback = callback
+        self._is_slow = False
+        self._busy = False
+        inbox.on_drop = self._dropped
+        self._worker = link.spawn(self._run_callback) if callback is not None else None
+
+    @property
+    def subject(self) -> str:
+        """What was subscribed to."""
+        return self._inbox.subject.decode("utf-8", "surrogateescape")
+
+    @property
+    def queue(self) -> str:
+        """The queue group; empty for none."""
+        return self._inbox.queue_group.decode("utf-8", "surrogateescape")
+
+    @property
+    def pending_count(self) -> int:
+        """Messages that came and were not taken yet."""
+        return len(self._inbox.queue)
+
+    @property
+    def delivered_count(self) -> int:
+        """Messages that came since the subscription was made."""
+        return self._inbox.delivered_count
+
+    @property
+    def dropped_count(self) -> int:
+        """Messages lost because the buffer was full."""
+        return self._inbox.dropped_count
+
+    @property
+    def is_closed(self) -> bool:
+        """No more messages will come; those already here can still be taken."""
+        return self._inbox.closed
+
+    def next(self, timeout: Seconds | None = None) -> Msg | None:
+        """The next message; None when none came in time. Without a timeout it waits for ever."""
+        if self._callback is not None:
+            raise BadOptionError("this subscription has a callback, which gets the messages")
+        deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
+        while True:
+            try:
+                return self._take()
+            except IndexError:
+                if not self._wait(deadline_s):
+                    return None
+
+    def _wait(self, deadline_s: float | None) -> bool:
+        """Until there is a message; False when the time is over. Raises when none can come any more."""
+        inbox = self._inbox
+        while not inbox.queue:
+            if inbox.closed:
+                raise SubscriptionClosedError(f"the subscription to {self.subject} has ended")
+            left_s = None if deadline_s is None else deadline_s - self._link.now()
+            if left_s is not None and left_s <= 0:
+                return False
+            self._link.wait_inbox(inbox, left_s)
+        return True
+
+    def _take(self) -> Msg:
+        inbox = self._inbox
+        message: Any = inbox.take() if inbox.bytes_max else inbox.queue.popleft()
+        self._is_slow = False
+        return message  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Subscription:
+        return self
+
+    def __next__(self) -> Msg:
+        while True:
+            try:
+                return self._take()
+            except IndexError:
+                # Empty; or another thread was quicker.
+                self._wait_or_stop()
+
+    def _wait_or_stop(self) -> None:
+        try:
+            self._wait(None)
+        except SubscriptionClosedError:
+            raise StopIteration from None
+
+    def _run_callback(self) -> None:
+        callback = self._callback
+        assert callback is not None
+        for message in self:
+            self._busy = True
+            try:
+                call(callback, message)
+            except Exception as error:  # noqa: BLE001 - a user's function may raise anything
+                log.error("the callback of %s failed:\n%s", self.subject, traceback.format_exc())
+                self._link.report(error)
+            finally:
+                self._busy = False
+
+    def _dropped(self) -> None:
+        # Told once for each time the buffer fills up, not once for each message.
+        if not self._is_slow:
+            self._is_slow = True
+            self._link.report(SlowConsumerError(self.subject, self._inbox.dropped_count))
+
+    def unsubscribe(self, *, limit: int = 0) -> None:
+        """Stop now, or once `limit` messages have come since the beginning."""
+        with self._link.guard:
+            if limit > 0:
+                self._link.core.limit_route(self._inbox, limit)
+            else:
+                self._link.core.remove_route(self._inbox)
+
+    def drain(self, timeout: Seconds | None = None) -> None:
+        """Stop the server's deliveries and wait until what already came has been taken."""
+        timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
+        deadline_s = self._link.now() + timeout_s
+        self._stop_deliveries(timeout_s)
+        if self._worker is not None and not self._link.is_current(self._worker):
+            self._link.join(self._worker, max(0.0, deadline_s - self._link.now()))
+            if self._inbox.queue or self._busy:
+                raise DrainTimeoutError(f"the subscription to {self.subject} was not drained within {timeout_s:g} s")
+
+    def _stop_deliveries(self, timeout_s: float) -> None:
+        link = self._link
+        route = self._inbox
+        if link.is_up and not route.closed:
+            # The server answers the ping after everything it sent before it read the UNSUB.
+            with link.guard:
+                link.core.send(b"UNSUB %b\r\n" % route.sid)
+            link.flush(timeout_s)
+        with link.guard:
+            link.core.routes.pop(route.sid, None)
+            route.close()
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self._link.is_closed:
+            self.unsubscribe()
