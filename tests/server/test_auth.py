@@ -173,6 +173,42 @@ async def test_denied_messages_do_not_arrive_through_a_wildcard(start_server: St
     assert await joe.line() == "MSG in.open 1 1"
 
 
+async def test_a_denied_queue_group_gets_nothing_through_a_wildcard(start_server: StartServer) -> None:
+    running = await start_server(
+        config="port: -1\n"
+        "authorization { users: [{user: joe, password: j, permissions: {subscribe: {deny: 't q1'}}}] }\n"
+    )
+    joe = await login(running, "joe")
+
+    joe.send("SUB * q1 1", "SUB * q2 2", "PUB t 0", "")
+
+    assert await joe.line() == "MSG t 2 0"
+
+
+async def test_stored_messages_arrive_in_an_allowed_inbox_whatever_their_subject(start_server: StartServer) -> None:
+    running = await start_server(
+        config="""
+        port: -1
+        jetstream: enabled
+        authorization { users: [
+          {user: admin, password: a}
+          {user: joe, password: j, permissions: {subscribe: {deny: "s.>"}}}
+        ] }
+        """
+    )
+    admin, joe = await login(running, "admin"), await login(running, "joe")
+    stream = '{"name":"S","subjects":["s.>"]}'
+    consumer = '{"stream_name":"S","config":{"durable_name":"C","ack_policy":"none"}}'
+    admin.send("SUB _INBOX.a 1", f"PUB $JS.API.STREAM.CREATE.S _INBOX.a {len(stream)}", stream)
+    admin.send("PUB s.1 _INBOX.a 1", "x", f"PUB $JS.API.CONSUMER.DURABLE.CREATE.S.C _INBOX.a {len(consumer)}", consumer)
+    for _ in range(6):
+        await admin.line()
+
+    joe.send("SUB _INBOX.j 1", "PUB $JS.API.CONSUMER.MSG.NEXT.S.C _INBOX.j 0", "")
+
+    assert (await joe.line()).startswith("MSG s.1 1 $JS.ACK.S.C.1.1.1.")
+
+
 async def test_a_service_may_answer_each_request_once(start_server: StartServer) -> None:
     running = await start_server(config=PERMISSIONS)
     service, admin = await login(running, "service"), await login(running, "admin")

@@ -115,9 +115,11 @@ class Permissions:
         return verdict
 
     def can_deliver_to_queue(self, subject: bytes, queue: bytes) -> bool:
-        """The same for a member of a queue group, which a deny entry may name."""
+        """The same for a member of a queue group, which a deny entry may name; empty for a plain subscription."""
         if not self.can_deliver(subject):
             return False
+        if not queue:
+            return True
         tokens = subject.split(b".")
         for entry in self._deny_entries:
             if entry.queue and entry.names_queue(queue) and match_tokens(entry.tokens, tokens):

@@ -17,7 +17,7 @@ from jetspark.broker.permissions import Permissions
 from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.parser import OpHandler, Parser
-from jetspark.protocol.subjects import is_valid_subject
+from jetspark.protocol.subjects import is_valid_subject, matches
 
 if TYPE_CHECKING:
     from jetspark.broker.account import Account
@@ -323,7 +323,7 @@ class Session(OpHandler):
         self, subscription: Subscription, subject: bytes, reply: bytes, header_size: i64, body: bytes, out: Outbox
     ) -> None:
         """Write one message for a subscription of this connection into `out` (its own outbox or what it holds)."""
-        if self.permissions is not None and not self._may_receive(subject, reply):
+        if self.permissions is not None and not self._may_receive(subscription, subject, reply):
             return
         subscription.delivered += 1
         self.out_msgs += 1
@@ -343,11 +343,13 @@ class Session(OpHandler):
         if subscription.delivered_max > 0 and subscription.delivered >= subscription.delivered_max:
             self.remove_subscription(subscription)
 
-    def _may_receive(self, subject: bytes, reply: bytes) -> bool:
+    def _may_receive(self, subscription: Subscription, subject: bytes, reply: bytes) -> bool:
         permissions = self.permissions
         if permissions is None:
             return True
-        if not permissions.can_deliver(subject):
+        allowed = permissions.can_deliver_to_queue(subject, subscription.queue)
+        # A stored message reaches an inbox under its own subject: what counts there is the inbox, which was allowed.
+        if not allowed and matches(subscription.subject, subject):
             return False
         if reply and permissions.allow_responses:
             until = self.broker.now_ns + permissions.responses_expires_ns if permissions.responses_expires_ns > 0 else 0
