@@ -68,6 +68,8 @@ class Masker:
         """A JSON value with volatile parts replaced."""
         if key in VOLATILE_KEYS and not isinstance(value, dict | list):
             return VOLATILE_KEYS[key]
+        if key == "id" and isinstance(value, int):
+            return "<client-id>"
         if key == "active" and isinstance(value, int):
             return value if value < 0 else "<duration>"
         if isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.catalogue import ordered_scenarios
-from conformance.pairing import PairPool, compare_scenario
+from conformance.pairing import PairPool, compare_scenario, subject_name
 from conformance.scenario import Scenario
 
 SCENARIOS = ordered_scenarios()
@@ -17,7 +17,7 @@ SCENARIOS = ordered_scenarios()
 def test_both_servers_say_the_same(scenario: Scenario, pair_pool: PairPool) -> None:
     lines = compare_scenario(pair_pool, scenario)
 
-    if scenario.known_difference:
+    if scenario.known_difference and subject_name() != "nats-server":
         assert lines, f"no longer different: remove the note {scenario.known_difference!r}"
         return
     assert not lines, f"{len(lines)} differences:\n" + "\n".join(lines[:60])
