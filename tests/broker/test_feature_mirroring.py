@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from jetspark.broker.mirroring import short_hash
-from jetspark.testing.broker_driver import SECOND_NS, BrokerDriver, FakeConnection
+from jetspark.broker.source_positions import MESSAGES_BETWEEN_SAVES
+from jetspark.testing.broker_driver import SECOND_NS, BrokerDriver, FakeConnection, frame
+from jetspark.testing.memory_disk import MemoryDisk
 from jetspark.testing.sim_disk import SimDisk
 
 STORAGES = pytest.mark.parametrize("storage", ["file", "memory"])
@@ -86,7 +88,9 @@ def test_a_mirror_has_the_sequences_times_and_gaps_of_its_origin(storage: str) -
         ({"opt_start_time": "2000-01-01T00:00:00Z"}, (3, 2, 5, [3])),
     ],
 )
-def test_where_a_mirror_starts_and_what_it_takes(origin: dict[str, Any], expected: tuple[int, int, int, list[int]]) -> None:
+def test_where_a_mirror_starts_and_what_it_takes(
+    origin: dict[str, Any], expected: tuple[int, int, int, list[int]]
+) -> None:
     driver = BrokerDriver()
     client = driver.connect()
     stream(client, "O")
@@ -527,23 +531,25 @@ def test_copying_goes_on_after_a_restart() -> None:
     assert shape(client, "P") == (1, 7, 7, []), "also where the messages that told are gone"
 
 
-def test_positions_of_sources_are_found_without_reading_the_whole_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jetspark.broker.source_positions.MESSAGES_BETWEEN_SAVES", 10)
+def test_positions_of_sources_are_found_without_reading_the_whole_stream() -> None:
     driver = BrokerDriver()
     client = driver.connect()
     stream(client, "A")
     stream(client, "S", sources=[{"name": "A"}])
     driver.advance(0)
-    fill(client, "A.a", 95)
-    saved = next(data for path, data in driver.disk.files.items() if path.endswith("S/sources/meta.inf"))  # type: ignore[attr-defined]
-    assert json.loads(bytes(saved).split(b"\n")[0])["seq"] >= 85
+    client.send(frame("A.a", b"x") * (MESSAGES_BETWEEN_SAVES + 100))
+    driver.advance(1)
+    assert isinstance(driver.disk, MemoryDisk)
+    saved = next(data for path, data in driver.disk.files.items() if path.endswith("S/sources/meta.inf"))
+    assert json.loads(bytes(saved).split(b"\n")[0])["seq"] >= MESSAGES_BETWEEN_SAVES
 
     driver.crash()
     driver.advance(0)
     client = driver.connect()
     fill(client, "A.a", 5)
 
-    assert shape(client, "S") == (100, 1, 100, [])
+    total = MESSAGES_BETWEEN_SAVES + 105
+    assert shape(client, "S") == (total, 1, total, [])
 
 
 @pytest.mark.parametrize("kind", ["mirror", "sources"])
