@@ -18,6 +18,9 @@ from jetspark.testing.processes import ServerProcess, jetspark_server_command, n
 
 COMMAND = jetspark_server_command()
 
+# Each starts a process or two.
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments: str, command: list[str] | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*(command or COMMAND), *arguments], capture_output=True, text=True, check=False, timeout=20)
