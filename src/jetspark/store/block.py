@@ -66,6 +66,9 @@ class Block:
         self.tombstone_ids: vec[i64] = vec[i64]()
         self.tombstone_sizes: vec[i64] = vec[i64]()
         self.tombstone_max_seq: i64 = 0
+        # Of them, the bytes that were still needed when the block was last rewritten, and which rewrite that was.
+        self.needed_note_bytes: i64 = 0
+        self.rewrite_number: i64 = 0
 
         self.has_data: bool = True
         self.segments: list[bytes] = []

@@ -6,6 +6,8 @@ is rewritten beside itself and renamed, with the tombstones that still bury some
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 from jetspark.store.block import SUBJECT_MASK, Block
@@ -14,6 +16,9 @@ from jetspark.store.disk import REMOVE, WRITE_CACHE, WRITE_COMPRESSED, WRITE_FIL
 from jetspark.store.record import encode_tombstone, record_hash, record_length
 from jetspark.store.sidecar import encode_sidecar
 from jetspark.store.store_writer import StoreWriter
+
+# A block of tombstones only is looked at again when this share of the blocks (one in so many) was rewritten since.
+LOOK_AGAIN_SHARE: Final = 4
 
 
 def sweep(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
@@ -30,28 +35,28 @@ def sweep(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
             later.append(block)
         elif block.live_count == 0 and not buries_others(store, block):
             removals.extend(drop(store, block))
-        elif is_wasteful(block) and not rewrites:
-            # One a commit: it takes some milliseconds.
-            rewrites = rewrite(store, block)
-            if block.live_count == 0:
+        elif not is_wasteful(store, block):
+            # Tombstones alone are worth another look when more of what they bury is gone.
+            block.is_touched = block.live_count == 0
+            if block.is_touched:
                 later.append(block)
-            else:
-                block.is_touched = False
-        elif block.live_count == 0 or is_wasteful(block):
+        elif rewrites:
+            # One a commit: it takes some milliseconds.
             later.append(block)
         else:
-            block.is_touched = False
+            rewrites = rewrite(store, block)
+            later.append(block)
     store.touched = later
     # Removals first: a rewritten block has no tombstones any more for the records of a removed one.
     return removals + rewrites
 
 
-def is_wasteful(block: Block) -> bool:
-    """Less than half of the block's bytes are of use."""
-    if block.live_count == 0:
-        # Only tombstones are left to keep; a block of nothing else is not rewritten again.
-        return block.record_bytes > 0
-    return block.live_bytes * 2 < block.size - HEAD_SIZE
+def is_wasteful(store: StoreWriter, block: Block) -> bool:
+    """Is less than half of the block of use?"""
+    needed: i64 = block.live_bytes + block.needed_note_bytes
+    if block.live_count == 0 and (store.rewrite_count - block.rewrite_number) * LOOK_AGAIN_SHARE > len(store.blocks):
+        needed = 0
+    return needed * 2 < block.size - HEAD_SIZE
 
 
 def buries_others(store: StoreWriter, block: Block) -> bool:
@@ -89,9 +94,14 @@ def rewrite(store: StoreWriter, block: Block) -> list[DiskOp]:
         parts.append(data[:HEAD_SIZE])
         kept.size = HEAD_SIZE
     keep_records(store, block, data, kept, parts)
+    record_end: i64 = kept.size
     if not store.memory:
         keep_tombstones(store, block, kept, parts)
     raw = b"".join(parts)
+    store.rewrite_count += 1
+    block.rewrite_number = store.rewrite_count
+    # Records kept because their removal may be undone count as needed too, or the block would be rewritten at once.
+    block.needed_note_bytes = kept.size - record_end + kept.record_bytes - block.live_bytes
     store.cache.release(block)
     adopt(block, kept, raw)
     if store.memory:

@@ -122,6 +122,10 @@ class Recovery:
         if head is None:
             self.refuse_block(number)
             return
+        if head.next_seq <= self.last_seq:
+            # Left by a commit that failed and was taken back: its sequences were given out again, before this block.
+            store.disk.perform(DiskOp(REMOVE, block_path(store.folder, number)))
+            return
         block = Block(number, head.seed(), head.next_seq)
         block.is_packed = is_packed
         block.state_first_seq = head.first_seq
@@ -350,6 +354,8 @@ class Recovery:
         else:
             store.begin_block()
         for block in store.blocks:
+            if block.is_filed and block.live_count == 0:
+                self.touch(block)
             if block is not store.open and not block.is_filed:
                 # Scanned for want of an index file: it gets one with the next commit.
                 block.closed = True

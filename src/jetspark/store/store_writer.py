@@ -75,6 +75,7 @@ class StoreWriter(StoreBase):
         self.deferred: list[DiskOp] = []
         self.deferred_in_flight: list[DiskOp] = []
         self.rewriting: list[Block] = []
+        self.rewrite_count: i64 = 0
         # Files written and not synced since.
         self.unsynced: dict[str, bool] = {}
         self.is_folder_made: bool = False

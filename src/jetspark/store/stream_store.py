@@ -197,7 +197,7 @@ class StreamStore(StoreWriter):
         block.is_filed = True
         if self.options.compress:
             self.defer(compaction.rewrite_ops(self, block, block.bytes_from(0)))
-        if block.dead_count > 0 and not block.is_touched:
+        if (block.dead_count > 0 or block.live_count == 0) and not block.is_touched:
             block.is_touched = True
             self.touched.append(block)
         self.cache.admit(block)

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from jetspark.store.block import NO_RECORD, Block
 from jetspark.store.block_head import block_path, index_path
-from jetspark.store.disk import REMOVE, TRUNCATE, DiskOp
+from jetspark.store.disk import MKDIRS, REMOVE, SYNC_DIR, TRUNCATE, DiskOp
 from jetspark.store.store_writer import Mark, StoreWriter
 from jetspark.store.subject_state import SubjectState
 
@@ -78,7 +78,7 @@ def roll_back(store: StoreWriter) -> None:
 def repeats(op: DiskOp, others: list[DiskOp]) -> bool:
     """Is the same repair there already, from a rollback before?"""
     for other in others:
-        if op.kind == other.kind and op.path == other.path and op.kind in (TRUNCATE, REMOVE):
+        if op.kind == other.kind and op.path == other.path and op.kind in (TRUNCATE, REMOVE, MKDIRS, SYNC_DIR):
             return True
     return False
 
@@ -132,6 +132,9 @@ def take_back_appends(store: StoreWriter, recount: bool) -> list[DiskOp]:
     else:
         repairs.append(DiskOp(TRUNCATE, path, b"", "", mark.open_written_size))
         store.unsynced[path] = True
+    # Before anything new is written: a file that came back would hold sequences that are used again.
+    repairs.append(DiskOp(MKDIRS, store.folder))
+    repairs.append(DiskOp(SYNC_DIR, store.folder))
     store.is_folder_made = False
     store.is_folder_unsynced = True
     return repairs

@@ -1,0 +1,18 @@
+"""After any crash, every durable message is there, nothing else is, and the counters are right."""
+
+import pytest
+
+from tests.store.crash_harness import CrashHarness
+
+
+@pytest.mark.parametrize("first_seed", range(0, 100, 10))
+def test_a_store_survives_crashes_and_failures(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 10):
+        CrashHarness(seed).run(steps=120)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first_seed", range(1_000, 2_000, 100))
+def test_a_store_survives_crashes_and_failures_for_longer(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 100):
+        CrashHarness(seed).run(steps=150)
