@@ -161,6 +161,24 @@ async def test_a_client_that_takes_nothing_for_the_write_deadline_is_cut_off(sta
     assert "WriteDeadline of 0.2s exceeded" in await running.log.wait_for("Slow Consumer Detected")
 
 
+async def test_a_client_that_is_closed_and_takes_nothing_does_not_stay(start_server: StartServer) -> None:
+    options = embedded_options(jetstream=False)
+    options.write_deadline_ns = SECOND_NS // 5
+    running = await start_server(options)
+    slow = await running.login()
+    slow.send("SUB big 1")
+    await slow.until_pong()
+    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    publisher = await running.login()
+    for _ in range(30):
+        publisher.send("PUB big 500000", "x" * 500_000)
+    await publisher.until_pong()
+
+    slow.send("NONSENSE")
+
+    assert "cid:1" in await running.log.wait_for("Client connection closed")
+
+
 async def test_what_a_client_said_before_it_left_is_still_done(start_server: StartServer) -> None:
     running = await start_server()
     subscriber = await running.login()

@@ -144,9 +144,9 @@ class Connection(asyncio.Protocol):
         """Close once everything is sent, or at the write deadline if the peer does not take it."""
         if not self.transport.is_closing():
             self.transport.close()
-            if self._deadline_timer is None:
-                loop = self._edge.loop
-                self._deadline_timer = loop.call_later(self._edge.write_deadline_s, self.transport.abort)
+            if self._deadline_timer is not None:
+                self._deadline_timer.cancel()
+            self._deadline_timer = self._edge.loop.call_later(self._edge.write_deadline_s, self.transport.abort)
 
     def _cut_off(self, reason: str, detail: str) -> None:
         """A slow consumer goes without a word: words are what it does not read."""
