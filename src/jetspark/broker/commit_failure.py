@@ -38,6 +38,10 @@ def refuse(body: bytes, error: str) -> bytes:
     except ValueError:
         return b""
     failure = {"code": 503, "err_code": 10077, "description": error}
+    if document.get("type") == "ack":
+        # The flow of a fast batch.
+        failed = {"type": "err", "seq": document["seq"], "error": failure}
+        return json.dumps(failed, separators=(",", ":")).encode()
     if "type" in document:
         return json.dumps({"type": document["type"], "error": failure}, separators=(",", ":")).encode()
     stream = document.get("stream", "")

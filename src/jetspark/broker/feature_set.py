@@ -12,11 +12,12 @@ from mypy_extensions import i64
 
 from jetspark.broker import counters
 from jetspark.broker.atomic_batch import AtomicBatches, remove_torn
+from jetspark.broker.fast_batch import FastBatches
 from jetspark.broker.features import StreamFeatures
 from jetspark.broker.feed import Feed
 from jetspark.broker.lifetimes import Lifetimes
 from jetspark.broker.mirroring import MirrorFeed, SourceFeed
-from jetspark.broker.publish import BATCH_ID, Publish
+from jetspark.broker.publish import BATCH_ID, FAST_BATCH_SUFFIX, Publish
 from jetspark.broker.schedules import Schedules
 from jetspark.broker.source_positions import SourcePositions
 from jetspark.broker.transforms import Republisher, SubjectRewriter
@@ -37,6 +38,7 @@ def features_for(stream: Stream) -> StreamFeatures | None:
         or config.allow_msg_ttl
         or config.allow_msg_counter
         or config.allow_atomic
+        or config.allow_batched
         or config.allow_msg_schedules
         or config.mirror is not None
         or bool(config.sources)
@@ -81,6 +83,7 @@ class FeatureSet(StreamFeatures):
         self.counts: bool = config.allow_msg_counter
         self.schedules: Schedules | None = Schedules(stream) if config.allow_msg_schedules else None
         self.atomic_batches: AtomicBatches | None = AtomicBatches(stream) if config.allow_atomic else None
+        self.fast_batches: FastBatches | None = FastBatches(stream) if config.allow_batched else None
 
         self.mirror: MirrorFeed | None = None
         if config.mirror is not None:
@@ -117,6 +120,8 @@ class FeatureSet(StreamFeatures):
             self.republisher.take_over(before.republisher)
         if self.atomic_batches is not None and before.atomic_batches is not None:
             self.atomic_batches.take_over(before.atomic_batches)
+        if self.fast_batches is not None and before.fast_batches is not None:
+            self.fast_batches.take_over(before.fast_batches)
 
     def _take_over_times(self, before: FeatureSet | None) -> bool:
         """Lifetimes and schedules; False when they have to be read from the messages."""
@@ -135,7 +140,11 @@ class FeatureSet(StreamFeatures):
             publish.subject = self.rewriter.rewrite(publish.subject) or publish.subject
 
     def intercept(self, publish: Publish, session: Session | None) -> bool:
-        if self.atomic_batches is not None and publish.asks.get(BATCH_ID):
+        if publish.reply.endswith(FAST_BATCH_SUFFIX):
+            if self.fast_batches is not None:
+                self.fast_batches.receive(publish)
+                return True
+        elif self.atomic_batches is not None and publish.asks.get(BATCH_ID):
             self.atomic_batches.receive(publish)
             return True
         return False
@@ -171,6 +180,8 @@ class FeatureSet(StreamFeatures):
     def rolled_back(self, last_seq: i64) -> None:
         if self.republisher is not None:
             self.republisher.rolled_back(last_seq)
+        if self.fast_batches is not None:
+            self.fast_batches.end_all()
         # What was removed is back as well, so lifetimes and schedules are read again.
         self.scan()
         if self.mirror is not None:
@@ -222,6 +233,8 @@ class FeatureSet(StreamFeatures):
             self.schedules.stop()
         if self.atomic_batches is not None:
             self.atomic_batches.stop()
+        if self.fast_batches is not None:
+            self.fast_batches.stop()
         for feed in self._feeds():
             feed.stop()
 

@@ -22,6 +22,7 @@ from jetspark.broker.publish import (
     EXPECTED_LAST_SUBJECT_SEQUENCE,
     EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT,
     EXPECTED_STREAM,
+    FAST_BATCH_SUFFIX,
     STREAM_SOURCE,
     TTL,
     Publish,
@@ -32,9 +33,6 @@ from jetspark.protocol.subjects import SubjectFilter, has_wildcard
 if TYPE_CHECKING:
     from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
-
-# How the reply of a fast batch ends, whatever the stream thinks of such batches.
-FAST_BATCH_SUFFIX: Final = b".$FI"
 
 HEADER_SIZE_MAX: Final = 65535
 

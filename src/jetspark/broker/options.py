@@ -43,6 +43,8 @@ class BrokerOptions:
         self.ack_subject_v2: bool = False
         self.batch_max_inflight_per_stream: int = 50
         self.batch_max_inflight_total: int = 1000
+        self.fast_batch_max_inflight_per_stream: int = 1000
+        self.fast_batch_max_inflight_total: int = 50_000
         self.batch_max_messages: int = 1000
         self.batch_timeout_ns: int = 10 * SECOND_NS
         self.info_extra: dict[str, object] = {}

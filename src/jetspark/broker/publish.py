@@ -28,6 +28,8 @@ SCHEDULER: Final = b"Nats-Scheduler"
 BATCH_ID: Final = b"Nats-Batch-Id"
 BATCH_SEQUENCE: Final = b"Nats-Batch-Sequence"
 BATCH_COMMIT: Final = b"Nats-Batch-Commit"
+# How the reply of a part of a fast batch ends, whatever the stream thinks of such batches.
+FAST_BATCH_SUFFIX: Final = b".$FI"
 # What a service import may add about who asked; never stored.
 REQUEST_INFO: Final = b"Nats-Request-Info"
 
