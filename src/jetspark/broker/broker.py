@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from jetspark.broker import recovery
 from jetspark.api.timestamps import format_time
+from jetspark.broker import recovery
 from jetspark.broker.account import GLOBAL, SYSTEM, Account
 from jetspark.broker.commit_failure import refusals
 from jetspark.broker.consumer.consumer import Consumer

@@ -110,6 +110,9 @@ class Rebuild:
 
     def _put(self, entry: ArchiveEntry) -> None:
         store = self.stream.store
+        if store.last_seq != self._last_seq:
+            # A commit failed on the way and took back what was there.
+            raise DamagedArchive(STORE_FAILED)
         if entry.seq <= store.last_seq:
             raise DamagedArchive(OUT_OF_ORDER)
         store.append_at(entry.seq, entry.name, len(entry.header), entry.header + entry.payload, entry.ts_ns)
@@ -127,6 +130,8 @@ class Rebuild:
             return ENDED_EARLY
         stream = self.stream
         store = stream.store
+        if self.has_failed():
+            return STORE_FAILED
         for seq in self._removed:
             store.remove(seq, False)
         if self._state.last_seq > store.last_seq:
@@ -141,7 +146,7 @@ class Rebuild:
 
     def has_failed(self) -> bool:
         """Did the disk refuse some of it?"""
-        return self.stream.store.last_seq < self._last_seq
+        return self.stream.store.last_seq != self._last_seq
 
     def adopt(self) -> None:
         """All of it is durable: it is a stream of the account now."""

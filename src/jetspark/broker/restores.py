@@ -57,7 +57,10 @@ class Restores:
 
     def is_restoring(self, name: str) -> bool:
         """Is a stream of this name on its way in?"""
-        return any([upload.name == name for upload in self._uploads.values()])
+        for upload in self._uploads.values():
+            if upload.name == name:
+                return True
+        return False
 
     def receive(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
         """A message under `$JS.SNAPSHOT.`; False when no transfer of that name is under way."""
@@ -116,9 +119,7 @@ class Upload(TimerOwner):
         account = jetstream.account
         if announcements.is_heard(account, f"$JS.EVENT.ADVISORY.STREAM.RESTORE_CREATE.{self.name}"):
             stamp = announcements.stamp(account)
-            announcements.announce(
-                account, advisories.restore_create(stamp, stream=self.name, client=self._client)
-            )
+            announcements.announce(account, advisories.restore_create(stamp, stream=self.name, client=self._client))
 
     def receive(self, reply: bytes, chunk: bytes) -> None:
         """One chunk; an empty one is the end."""

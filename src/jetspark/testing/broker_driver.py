@@ -297,7 +297,9 @@ class FakeConnection:
         """End a subscription."""
         self.send(f"UNSUB {sid}\r\n".encode())
 
-    def publish(self, subject: str, data: bytes = b"", *, reply: str = "", headers: dict[str, str] | None = None) -> None:
+    def publish(
+        self, subject: str, data: bytes = b"", *, reply: str = "", headers: dict[str, str] | None = None
+    ) -> None:
         """One message."""
         self.send(frame(subject, data, reply, headers))
 

@@ -27,19 +27,23 @@ class MemoryDisk(Disk):
             self.files[path] = bytearray(op.data)
         elif kind == disk.WRITE_COMPRESSED:
             self.files[path] = bytearray(disk.compress_block(op.data, op.size))
-        elif kind == disk.REMOVE:
-            self.files.pop(path, None)
-        elif kind == disk.REMOVE_TREE:
-            for name in [name for name in self.files if name.startswith(path + "/")]:
-                del self.files[name]
-        elif kind == disk.RENAME:
-            self.files[op.target] = self.files.pop(path)
+        elif kind == disk.OVERWRITE:
+            self.files[path][op.size : op.size + len(op.data)] = op.data
         elif kind == disk.TRUNCATE:
             if path in self.files:
                 del self.files[path][op.size :]
-        elif kind == disk.OVERWRITE:
-            self.files[path][op.size : op.size + len(op.data)] = op.data
         elif kind not in (disk.SYNC, disk.MKDIRS, disk.SYNC_DIR):
+            self._change_names(op)
+
+    def _change_names(self, op: DiskOp) -> None:
+        if op.kind == disk.REMOVE:
+            self.files.pop(op.path, None)
+        elif op.kind == disk.REMOVE_TREE:
+            for name in [name for name in self.files if name.startswith(op.path + "/")]:
+                del self.files[name]
+        elif op.kind == disk.RENAME:
+            self.files[op.target] = self.files.pop(op.path)
+        else:
             raise ValueError(f"unknown disk operation {op!r}")
 
     def _file(self, path: str) -> bytearray:

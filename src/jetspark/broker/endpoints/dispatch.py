@@ -14,8 +14,16 @@ from jetspark.api import responses
 from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.requests import REQUIRED_API_LEVEL_HEADER, api_level_is_met
 from jetspark.broker.consumer import pulls
-from jetspark.broker.endpoints import account_info, cluster, consumer_control, consumers, direct_get, messages
-from jetspark.broker.endpoints import snapshots, streams
+from jetspark.broker.endpoints import (
+    account_info,
+    cluster,
+    consumer_control,
+    consumers,
+    direct_get,
+    messages,
+    snapshots,
+    streams,
+)
 from jetspark.broker.endpoints.call import ApiCall
 from jetspark.protocol import headers
 

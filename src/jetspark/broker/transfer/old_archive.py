@@ -53,10 +53,11 @@ class TarReader:
                 break
             size = file_size(header)
             start = at + TAR_BLOCK
-            if start + size > len(self._data):
+            padded_end = start + (size + TAR_BLOCK - 1) // TAR_BLOCK * TAR_BLOCK
+            if padded_end > len(self._data):
                 break
             content = self._data[start : start + size]
-            at = start + (size + TAR_BLOCK - 1) // TAR_BLOCK * TAR_BLOCK
+            at = padded_end
             if header[156:157] == EXTENDED_HEADER:
                 self._long_name = extended_name(content)
             elif header[156:157] in REGULAR_FILES:

@@ -58,7 +58,7 @@ class FrameReader:
         at = 0
         while at + 4 <= len(data):
             size = int.from_bytes(data[at + 1 : at + 4], "little")
-            if size > FRAME_SIZE_MAX:
+            if size > FRAME_SIZE_MAX or (not self._has_started and data[at] != STREAM_START):
                 raise DamagedArchive(UNSUPPORTED)
             if at + 4 + size > len(data):
                 break
@@ -73,8 +73,6 @@ class FrameReader:
                 raise DamagedArchive(UNSUPPORTED)
             self._has_started = True
             return b""
-        if not self._has_started:
-            raise DamagedArchive(UNSUPPORTED)
         if kind >= SKIPPABLE:
             return b""
         if kind not in (COMPRESSED, PLAIN) or len(content) < 4:
