@@ -10,10 +10,10 @@ from jetspark.protocol.nuid import ALPHABET, Nuid
 BLOCK = b"NATS/1.0\r\nNats-Msg-Id: 7\r\nA:  b \r\nA: c\r\n\r\n"
 
 
-def test_look_up_is_exact_and_the_first_wins() -> None:
+def test_look_up_is_exact_the_first_wins_and_only_leading_spaces_go() -> None:
     assert headers.find_value(BLOCK, b"Nats-Msg-Id") == b"7"
     assert headers.find_value(BLOCK, b"nats-msg-id") is None
-    assert headers.find_value(BLOCK, b"A") == b"b"
+    assert headers.find_value(BLOCK, b"A") == b"b "
     assert headers.find_value(BLOCK, b"Msg-Id") is None
 
 

@@ -74,7 +74,8 @@ class Account:
                 session.no_responder(subject, reply)
             return True
         if subject.startswith(b"$NRG."):
-            session.send_error('Permissions Violation for Publish to "%s"' % subject.decode("utf-8", "replace"))
+            text = subject.decode("utf-8", "replace")
+            session.send_error(f'Permissions Violation for Publish to "{text}"')
             return True
         if subject == b"$SYS.REQ.USER.INFO" and reply:
             self.publish_internal(reply, b"", 0, self.broker.user_info(session))

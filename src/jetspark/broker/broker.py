@@ -313,7 +313,21 @@ class Broker(TimerOwner):
             # What they describe is still so; each may be done twice.
             self._disk_ops = commit.own_ops + self._disk_ops
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
-        # Replies gathered since depend on the same sequences: they fail with it.
+        self._join_failure(commit)
+        for stream in commit.streams:
+            if not stream.deleted:
+                stream.commit_failed(error)
+        for consumer in commit.consumers:
+            if not consumer.deleted:
+                consumer.commit_failed()
+        for position in range(len(commit.sessions)):
+            session = commit.sessions[position]
+            if not session.closed:
+                session.send(refusals(commit.replies[position], error))
+        start_all(commit.starting)
+
+    def _join_failure(self, commit: PendingCommit) -> None:
+        """What was gathered since a commit that failed depends on the same sequences: it fails with it."""
         for session in self._holding:
             session.holds = False
             commit.sessions.append(session)
@@ -326,17 +340,6 @@ class Broker(TimerOwner):
                 streams.append(stream)
         self._dirty_streams = []
         self._urgent = False
-        for stream in streams:
-            if not stream.deleted:
-                stream.commit_failed(error)
-        for consumer in commit.consumers:
-            if not consumer.deleted:
-                consumer.commit_failed()
-        for position in range(len(commit.sessions)):
-            session = commit.sessions[position]
-            if not session.closed:
-                session.send(refusals(commit.replies[position], error))
-        start_all(commit.starting)
 
     # -- time --------------------------------------------------------------------------------------------------
 

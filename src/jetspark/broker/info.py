@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from jetspark.broker.stream import Stream
 
 
-def stream_state(
-    stream: Stream, subjects: dict[str, int] | None = None, *, with_deleted: bool = False
-) -> StreamState:
+def stream_state(stream: Stream, subjects: dict[str, int] | None = None, *, with_deleted: bool = False) -> StreamState:
     """Counts and ends of a stream; details only when they were asked for."""
     store = stream.store
     is_empty = store.message_count == 0

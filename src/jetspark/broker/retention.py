@@ -43,9 +43,7 @@ class RetentionKeeper(TimerOwner):
         self.bytes_max = config.max_bytes if config.max_bytes > 0 else -1
         self.per_subject_max = config.max_msgs_per_subject if config.max_msgs_per_subject > 0 else -1
         self.age_max_ns = config.max_age
-        self.limited = (
-            self.messages_max > 0 or self.bytes_max > 0 or self.per_subject_max > 0 or self.age_max_ns > 0
-        )
+        self.limited = self.messages_max > 0 or self.bytes_max > 0 or self.per_subject_max > 0 or self.age_max_ns > 0
 
     def after_append(self, subject: bytes, seq: i64) -> None:
         """A message was just stored: let the oldest go until the stream is within its limits again."""

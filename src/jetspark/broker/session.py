@@ -209,9 +209,9 @@ class Session(OpHandler):
         self.in_bytes += len(body)
         if self.guarded and not self._may_publish(subject, reply):
             return
-        if reply and reply[0] == DOLLAR or (reply and reply[0] == UNDERSCORE and reply.startswith(b"_R_.")):
+        if (reply and reply[0] == DOLLAR) or (reply and reply[0] == UNDERSCORE and reply.startswith(b"_R_.")):
             if reply.startswith(b"$JS.ACK.") or reply.startswith(b"_R_."):
-                self.send_error('Permissions Violation for Publish with Reply of "%s"' % text_of(reply))
+                self.send_error(f'Permissions Violation for Publish with Reply of "{text_of(reply)}"')
                 return
         self.account.publish(self, subject, reply, header_size, body)
 
@@ -229,12 +229,12 @@ class Session(OpHandler):
         permissions = self.permissions
         if permissions is not None and not permissions.can_publish(subject):
             if not self._is_allowed_reply(subject):
-                self.send_error('Permissions Violation for Publish to "%s"' % text_of(subject))
+                self.send_error(f'Permissions Violation for Publish to "{text_of(subject)}"')
                 return False
         if self.pedantic and not is_publishable(subject):
             self.send_error("Invalid Publish Subject")
         if subject.startswith(b"$NRG."):
-            self.send_error('Permissions Violation for Publish to "%s"' % text_of(subject))
+            self.send_error(f'Permissions Violation for Publish to "{text_of(subject)}"')
             return False
         if self.verbose:
             self.send(b"+OK\r\n")
@@ -260,8 +260,8 @@ class Session(OpHandler):
             return
         permissions = self.permissions
         if permissions is not None and not permissions.can_subscribe(subject, queue):
-            using = ' using queue "%s"' % text_of(queue) if queue else ""
-            self.send_error('Permissions Violation for Subscription to "%s"%s' % (text_of(subject), using))
+            using = f' using queue "{text_of(queue)}"' if queue else ""
+            self.send_error(f'Permissions Violation for Subscription to "{text_of(subject)}"{using}')
             return
         limit = self.broker.options.max_subscriptions
         if sid not in self.subscriptions:

@@ -12,15 +12,13 @@ from mypy_extensions import i64
 
 from jetspark.api.pull_request import parse_nak_delay
 from jetspark.broker.consumer import floor, pulls
-from jetspark.broker.consumer.consumer import ACK_ALL, ACK_NONE
+from jetspark.broker.consumer.outcomes import ACK_ALL, ACK_NONE
 
 if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
 
 
-def receive(
-    consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64, reply: bytes, body: bytes
-) -> None:
+def receive(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64, reply: bytes, body: bytes) -> None:
     """One acknowledgement."""
     consumer.lifecycle.active()
     if stream_seq >= consumer.next_seq and not consumer.first_list:

@@ -14,15 +14,15 @@ from mypy_extensions import i64
 from jetspark.api.ack_token import ack_prefix, ack_prefix_v2
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, PriorityPolicy, ReplayPolicy
 from jetspark.broker.advisories import Announcer
+from jetspark.broker.consumer import serving
 from jetspark.broker.consumer.lifecycle import Lifecycle
+from jetspark.broker.consumer.outcomes import ACK_ALL, ACK_EXPLICIT, ACK_NONE, NOT_YET, NOTHING, PICKED, STALLED
 from jetspark.broker.consumer.priority import Pinning
-from jetspark.broker.consumer.pull_queue import NO_MESSAGES, PullQueue, WaitingPull, first_target
+from jetspark.broker.consumer.pull_queue import PullQueue
 from jetspark.broker.consumer.push_flow import PushFlow
 from jetspark.broker.consumer.redelivery import Redelivery
-from jetspark.broker.interest import Subscription
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
-from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.consumer_log import ConsumerLog
 from jetspark.store.consumer_state import ConsumerState, PendingEntry
@@ -34,23 +34,41 @@ if TYPE_CHECKING:
     from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
 
-ACK_NONE: Final = 0
-ACK_ALL: Final = 1
-ACK_EXPLICIT: Final = 2
-
 TIMER_ACK_WAIT: Final = 1
 TIMER_PULLS: Final = 2
 TIMER_REPLAY: Final = 3
 
-# What picking a message can come to.
-PICKED: Final = 0
-NOTHING: Final = 1
-STALLED: Final = 2
-NOT_YET: Final = 3
-
 
 class Consumer(TimerOwner):
     """A consumer of one stream."""
+
+    deleted: bool = False
+    is_dirty: bool = False
+    # True when new messages should start the delivery loop: something waits for them.
+    wants_messages: bool = False
+    _delivering: bool = False
+    # Made or reset, and nobody has been told yet.
+    is_starting: bool = False
+    waits_for_drain: bool = False
+    # Messages matching and not yet delivered: offered minus taken, see num_pending().
+    offered: i64 = 0
+    _offered_base: i64 = 0
+    taken: i64 = 0
+    ack_policy: i64 = ACK_NONE
+    ack_wait_ns: i64 = 0
+    deliveries_max: i64 = -1
+    ack_pending_max: i64 = -1
+    sample_percent: i64 = 0
+    headers_only: bool = False
+    is_push: bool = False
+    replays: bool = False
+    _replay_last_ts_ns: i64 = 0
+    _replay_sent_ns: i64 = 0
+    ack_prefix: bytes = b""
+    # The message just picked: its place and how many times it will then have been delivered.
+    picked_seq: i64 = 0
+    picked_deliveries: i64 = 1
+    picked_is_new: bool = True
 
     def __init__(
         self,
@@ -69,37 +87,14 @@ class Consumer(TimerOwner):
         self.log = log
         self.state = state
         self.created_ns: i64 = created_ns
-        self.deleted: bool = False
-        self.is_dirty: bool = False
-        # True when new messages should start the delivery loop: something waits for them.
-        self.wants_messages: bool = False
-        self._delivering: bool = False
-        # Made or reset, and nobody has been told yet.
-        self.is_starting: bool = False
-        self.waits_for_drain: bool = False
         # The next stream sequence to look at, and the list to work off before it (last per subject).
         self.next_seq: i64 = 1
         self.first_list: list[int] = []
         self.first_list_at: int = 0
         # The last sequence that list was made for; 0 without one.
         self.list_until_seq: i64 = 0
-        # Messages matching and not yet delivered: offered minus taken, see num_pending().
         self.filter = SubjectFilter([])
-        self.offered: i64 = 0
-        self._offered_base: i64 = 0
-        self.taken: i64 = 0
-        self.ack_policy: i64 = ACK_NONE
-        self.ack_wait_ns: i64 = 0
         self.backoff: list[int] = []
-        self.deliveries_max: i64 = -1
-        self.ack_pending_max: i64 = -1
-        self.sample_percent: i64 = 0
-        self.headers_only: bool = False
-        self.is_push: bool = False
-        self.replays: bool = False
-        self._replay_last_ts_ns: i64 = 0
-        self._replay_sent_ns: i64 = 0
-        self.ack_prefix: bytes = b""
         self.announcer = Announcer(self)
         self.redelivery = Redelivery(self)
         self.pulls = PullQueue(self)
@@ -110,10 +105,6 @@ class Consumer(TimerOwner):
         self.pull_timer = Timer(self, TIMER_PULLS)
         self.replay_timer = Timer(self, TIMER_REPLAY)
         self.view = RecordView()
-        # The message just picked: its place and how many times it will then have been delivered.
-        self._picked_seq: i64 = 0
-        self._picked_deliveries: i64 = 1
-        self._picked_is_new: bool = True
         self.configure(config)
 
     def configure(self, config: ConsumerConfig) -> None:
@@ -235,7 +226,7 @@ class Consumer(TimerOwner):
             if seq > store.visible_seq:
                 return NOTHING
             if store.view(seq, self.view):
-                return self._picked_new(seq)
+                return self.picked_new(seq)
             self.first_list_at += 1
             self.taken += 1
         visible = store.visible_seq
@@ -245,14 +236,14 @@ class Consumer(TimerOwner):
         if found == 0:
             self.next_seq = visible + 1
             return NOTHING
-        return self._picked_new(found)
+        return self.picked_new(found)
 
-    def _picked_new(self, seq: i64) -> int:
+    def picked_new(self, seq: i64) -> int:
         if self.replays and not self._is_replay_due(seq):
             return NOT_YET
-        self._picked_seq = seq
-        self._picked_deliveries = 1
-        self._picked_is_new = True
+        self.picked_seq = seq
+        self.picked_deliveries = 1
+        self.picked_is_new = True
         return PICKED
 
     def _pick_redelivery(self) -> bool:
@@ -267,9 +258,9 @@ class Consumer(TimerOwner):
             if self.deliveries_max > 0 and deliveries > self.deliveries_max:
                 self.give_up(seq, self.deliveries_max)
                 continue
-            self._picked_seq = seq
-            self._picked_deliveries = deliveries
-            self._picked_is_new = False
+            self.picked_seq = seq
+            self.picked_deliveries = deliveries
+            self.picked_is_new = False
             return True
         return False
 
@@ -302,8 +293,8 @@ class Consumer(TimerOwner):
 
     def unpick(self) -> None:
         """The picked message could not go out: it is next again, uncounted."""
-        if not self._picked_is_new:
-            self.redelivery.push_front(self._picked_seq)
+        if not self.picked_is_new:
+            self.redelivery.push_front(self.picked_seq)
 
     # -- delivering ------------------------------------------------------------------------------------------------
 
@@ -316,7 +307,7 @@ class Consumer(TimerOwner):
             if self.is_push:
                 self.push.run()
             else:
-                self._serve_pulls()
+                serving.serve_pulls(self)
         finally:
             self._delivering = False
 
@@ -329,182 +320,15 @@ class Consumer(TimerOwner):
             self.waits_for_drain = True
             session.paused_consumers.append(self)
 
-    def _serve_pulls(self) -> None:
-        pulls = self.pulls
-        while pulls.waiting:
-            pull = self._next_pull()
-            if pull is None:
-                break
-            target = first_target(pull.route)
-            if target is not None and not target.session.has_room():
-                self.wait_for_drain(target.session)
-                break
-            outcome = self.pick()
-            if outcome == PICKED:
-                self._serve(pull, target)
-            elif outcome == STALLED or outcome == NOT_YET:
-                break
-            else:
-                pulls.end_no_wait()
-                break
-        if not pulls.waiting:
-            self.wants_messages = False
-
-    def _next_pull(self) -> WaitingPull | None:
-        """The first request that may be served now; dead ones are dropped, unfit ones wait behind the others."""
-        pulls = self.pulls
-        now_ns = self.broker.now_ns
-        turns = len(pulls.waiting)
-        passed_over: list[WaitingPull] = []
-        found: WaitingPull | None = None
-        while turns > 0 and pulls.waiting:
-            turns -= 1
-            pull = pulls.waiting[0]
-            if 0 < pull.expires_at_ns <= now_ns:
-                pulls.waiting.popleft()
-                pulls.send_timeout(pull)
-            elif not pulls.has_interest(pull):
-                pulls.waiting.popleft()
-            elif not self.pinning.is_needed:
-                return pull
-            else:
-                fit = self.pinning.fits(pull)
-                if fit > 0:
-                    found = pull
-                    break
-                pulls.waiting.popleft()
-                if fit == 0:
-                    passed_over.append(pull)
-        for pull in passed_over:
-            pulls.add(pull)
-        return found
-
-    def _serve(self, pull: WaitingPull, target: Subscription | None) -> None:
-        """Give the picked message to a request, and end the request when that was its last."""
-        if pull.has_byte_budget and not self._fits_budget(pull):
-            return
-        if target is not None and target.session.permissions is None:
-            session = target.session
-            self.write(session.out, target, pull)
-            session.count_delivery(target, 0)
-            if not session.is_dirty:
-                session.mark_dirty()
-        else:
-            self.fan_out(pull.reply, pull)
-        pull.delivered += 1
-        pull.left -= 1
-        pull.reported_left -= 1
-        if pull.heartbeat_ns > 0:
-            pull.heartbeat_at_ns = self.broker.now_ns + pull.heartbeat_ns
-        if pull.left <= 0:
-            self.pulls.remove(pull)
-            if pull.has_byte_budget and pull.bytes_left > 0:
-                pairs = pull.remaining_headers()
-                self.pulls.send(pull, headers.status_block(409, b"Batch Completed", pairs))
-        elif pull.has_byte_budget and pull.bytes_left <= 0:
-            self.pulls.remove(pull)
-        else:
-            self.pulls.rotate()
-
-    def _fits_budget(self, pull: WaitingPull) -> bool:
-        """Byte budget of a request; a message over it ends the request without being sent."""
-        size = self.delivery_size()
-        if size > pull.bytes_left:
-            self.unpick()
-            self.pulls.remove(pull)
-            self.pinning.release_claim(pull)
-            pairs = pull.remaining_headers()
-            self.pulls.send(pull, headers.status_block(409, b"Message Size Exceeds MaxBytes", pairs))
-            return False
-        pull.bytes_left -= size
-        return True
-
-    def delivery_size(self) -> i64:
-        """What the picked message counts against a byte budget: subject, reply, headers, payload."""
-        view = self.view
-        body = 0 if self.headers_only else view.body_size
-        return len(view.subject) + len(self.reply_subject()) + view.header_size + body
-
-    def reply_subject(self) -> bytes:
-        """The ack subject of the picked message, as it will be delivered."""
-        state = self.state
-        pending = self.num_pending() - (1 if self._picked_is_new else 0)
-        return b"%b%d.%d.%d.%d.%d" % (
-            self.ack_prefix,
-            self._picked_deliveries,
-            self._picked_seq,
-            state.delivered_consumer_seq + 1,
-            self.view.ts_ns,
-            pending,
-        )
-
-    def write(self, out: Outbox, target: Subscription, pull: WaitingPull | None) -> None:
-        """The hot way: one subscriber, written straight into its outbox."""
-        view = self.view
-        header_size = view.header_size
-        if self.headers_only or self.pinning.stamps:
-            header, payload = self._dressed(pull)
-            body = header + payload
-            header_size = len(header)
-        else:
-            body = view.block[view.header_start : view.end]
-        if header_size > 0 and not target.session.headers:
-            body = body[header_size:]
-            header_size = 0
-        subject = view.subject
-        ts_ns = view.ts_ns
-        seq = self._picked_seq
-        deliveries = self._picked_deliveries
-        consumer_seq = self._record()
-        out.put_delivery(
-            subject,
-            target.sid,
-            self.ack_prefix,
-            deliveries,
-            seq,
-            consumer_seq,
-            ts_ns,
-            self.num_pending(),
-            header_size,
-            body,
-        )
-        if self.stream.keeps_by_interest and self.ack_policy == ACK_NONE:
-            self.stream.retention.consumed(seq)
-
-    def fan_out(self, inbox: bytes, pull: WaitingPull | None) -> None:
-        """The general way: whoever listens on the inbox, by the rules of plain and queue subscriptions."""
-        view = self.view
-        header, payload = self._dressed(pull)
-        reply = self.reply_subject()
-        subject = view.subject
-        seq = self._picked_seq
-        self._record()
-        route = self.account.interest.reply_route(inbox)
-        self.account.fan_out(None, route, subject, reply, len(header), header + payload)
-        if self.stream.keeps_by_interest and self.ack_policy == ACK_NONE:
-            self.stream.retention.consumed(seq)
-
-    def _dressed(self, pull: WaitingPull | None) -> tuple[bytes, bytes]:
-        """Header block and payload as this consumer sends them."""
-        view = self.view
-        header = view.block[view.header_start : view.header_start + view.header_size]
-        payload = view.block[view.body_start : view.end]
-        if self.headers_only:
-            header = headers.append_headers(header, [(b"Nats-Msg-Size", b"%d" % len(payload))])
-            payload = b""
-        if self.pinning.stamps and pull is not None and pull.pin_id:
-            header = headers.append_headers(header, [(b"Nats-Pin-Id", pull.pin_id.encode())])
-        return header, payload
-
-    def _record(self) -> i64:
+    def record(self) -> i64:
         """The picked message counts as delivered now; returns its consumer sequence."""
         state = self.state
         now_ns = self.broker.now_ns
-        seq = self._picked_seq
+        seq = self.picked_seq
         consumer_seq = state.delivered_consumer_seq + 1
         state.delivered_consumer_seq = consumer_seq
         state.last_delivered_ts_ns = now_ns
-        if self._picked_is_new:
+        if self.picked_is_new:
             self.taken += 1
             if self.first_list:
                 self.first_list_at += 1
@@ -527,8 +351,8 @@ class Consumer(TimerOwner):
 
     def _expect_ack(self, seq: i64, consumer_seq: i64, now_ns: i64) -> None:
         state = self.state
-        deliveries = self._picked_deliveries
-        if self._picked_is_new:
+        deliveries = self.picked_deliveries
+        if self.picked_is_new:
             state.pending[seq] = PendingEntry(consumer_seq, now_ns, 1)
         else:
             entry = state.pending.get(seq)
@@ -544,34 +368,7 @@ class Consumer(TimerOwner):
         elif self.backoff:
             self.broker.timers.arm_if_earlier(self.ack_timer, now_ns + self.redelivery.wait_ns(deliveries))
 
-    # -- pull requests -----------------------------------------------------------------------------------------------
-
-    def enqueue(self, pull: WaitingPull, is_silent_when_full: bool) -> None:
-        """A checked request: answer it at once if it will not wait, else let it wait its turn."""
-        from jetspark.broker.consumer.pull_queue import MAX_WAITING, REQUESTS_PENDING
-
-        pulls = self.pulls
-        waiting_max = self.config.max_waiting if self.config.max_waiting > 0 else 512
-        has_place = pulls.make_room(waiting_max)
-        if pull.no_wait:
-            pending = self.num_pending() + len(self.redelivery.queue)
-            if pending <= 0 and pull.expires_at_ns == 0:
-                pulls.send(pull, NO_MESSAGES)
-                return
-            claimed = pulls.claimed() if pulls.waiting else 0
-            if pending > 0 and pending <= claimed:
-                pulls.send(pull, REQUESTS_PENDING)
-                return
-        if not has_place:
-            if not is_silent_when_full:
-                pulls.send(pull, MAX_WAITING)
-            return
-        pulls.add(pull)
-        self.wants_messages = True
-        self._arm_pull_timer()
-        self.deliver()
-
-    def _arm_pull_timer(self) -> None:
+    def arm_pull_timer(self) -> None:
         due = self.pulls.next_due_ns()
         if due > 0:
             self.broker.timers.arm_if_earlier(self.pull_timer, due)
@@ -589,7 +386,7 @@ class Consumer(TimerOwner):
         elif kind == TIMER_PULLS:
             self.pulls.run_due(now_ns)
             self.update_wants()
-            self._arm_pull_timer()
+            self.arm_pull_timer()
         elif kind == TIMER_REPLAY:
             self.deliver()
 

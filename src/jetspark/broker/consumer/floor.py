@@ -1,7 +1,7 @@
 """The ack floor: the highest position below which everything is acknowledged.
 
 Moves only when the acknowledged message was the first one outstanding; with nothing outstanding it is the last
-delivered position. Sequences of the consumer count first deliveries, so the next outstanding message tells both numbers.
+delivered position. Sequences of the consumer count first deliveries, so the next outstanding message tells both.
 """
 
 from __future__ import annotations

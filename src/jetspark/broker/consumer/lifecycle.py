@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import ConsumerConfig
-from jetspark.api.timestamps import ZERO_TIME_NS
 from jetspark.api.consumer_defaults import DEFAULT_INACTIVE_THRESHOLD_NS
+from jetspark.api.timestamps import ZERO_TIME_NS
 from jetspark.broker.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:

@@ -149,10 +149,7 @@ class PullQueue:
         """The consumer ran out of messages: requests that do not wait end here."""
         if not self.waiting:
             return
-        ended: list[WaitingPull] = []
-        for pull in self.waiting:
-            if pull.no_wait and (pull.expires_at_ns == 0 or pull.delivered > 0):
-                ended.append(pull)
+        ended = [p for p in self.waiting if p.no_wait and (p.expires_at_ns == 0 or p.delivered > 0)]
         for pull in ended:
             self.remove(pull)
             self.send(pull, NO_MESSAGES)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.api.pull_request import PullRequest, parse_pull_request
 from jetspark.api.timestamps import format_duration
+from jetspark.broker.consumer import serving
 from jetspark.broker.consumer.pull_queue import WaitingPull
 from jetspark.protocol import headers
 
@@ -39,7 +40,7 @@ def request(consumer: Consumer, reply: bytes, body: bytes) -> None:
     pull = WaitingPull(reply, parsed, route, consumer.broker.now_ns)
     if parsed.no_wait and parsed.expires_ns <= 0:
         pull.expires_at_ns = 0
-    consumer.enqueue(pull, parsed.idle_heartbeat_ns > 0)
+    serving.enqueue(consumer, pull, parsed.idle_heartbeat_ns > 0)
 
 
 def refusal_by_limits(consumer: Consumer, parsed: PullRequest) -> bytes:

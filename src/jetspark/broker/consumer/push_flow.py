@@ -13,6 +13,8 @@ from mypy_extensions import i64
 
 from jetspark.api.ack_token import flow_control_subject, flow_control_subject_v2
 from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.broker.consumer import writing
+from jetspark.broker.consumer.outcomes import PICKED
 from jetspark.broker.interest import Route, Subscription
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
@@ -25,8 +27,6 @@ WINDOW_START: Final = WINDOW_MAX // 16
 
 TIMER_HEARTBEAT: Final = 1
 TIMER_RATE: Final = 2
-
-PICKED: Final = 0
 
 FLOW_REQUEST: Final = headers.status_block(100, b"FlowControl Request", [])
 
@@ -152,26 +152,29 @@ class PushFlow(TimerOwner):
                 return
             if consumer.pick() != PICKED:
                 return
-            view = consumer.view
-            size: i64 = view.header_size + (0 if consumer.headers_only else view.body_size)
+            size: i64 = consumer.view.header_size + (0 if consumer.headers_only else consumer.view.body_size)
             if self._rate > 0 and not self._may_send(size):
                 consumer.unpick()
                 return
-            if self.flow_control or self._rate > 0:
-                size += len(view.subject) + len(consumer.reply_subject())
-            if target is not None and target.session.permissions is None:
-                session = target.session
-                consumer.write(session.out, target, None)
-                session.count_delivery(target, size)
-                if not session.is_dirty:
-                    session.mark_dirty()
-            else:
-                consumer.fan_out(self.subject, None)
-            self._last_sent_ns = consumer.broker.now_ns
-            if self.flow_control:
-                self._outstanding += size
-                if not self._flow_subject and self._outstanding > self._window // 2:
-                    self._ask()
+            self._send_picked(target, size)
+
+    def _send_picked(self, target: Subscription | None, size: i64) -> None:
+        consumer = self._consumer
+        if self.flow_control:
+            size += len(consumer.view.subject) + writing.reply_size(consumer)
+        if target is not None and target.session.permissions is None:
+            session = target.session
+            writing.write(consumer, session.out, target, None)
+            session.count_delivery(target, size)
+            if not session.is_dirty:
+                session.mark_dirty()
+        else:
+            writing.fan_out(consumer, self.subject, None)
+        self._last_sent_ns = consumer.broker.now_ns
+        if self.flow_control:
+            self._outstanding += size
+            if not self._flow_subject and self._outstanding > self._window // 2:
+                self._ask()
 
     def _may_send(self, size: i64) -> bool:
         """Has the bucket enough? If not, come back when it will have."""
