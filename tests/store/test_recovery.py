@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from tests.store.model import Stored, check_consistent, commit, commit_all, live_messages, reopened
 
 from jetspark.store.block_cache import BlockCache
 from jetspark.store.block_head import HEAD_SIZE
@@ -13,7 +14,6 @@ from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.view import RecordView
 from jetspark.testing.sim_disk import SimDisk
-from tests.store.model import Stored, check_consistent, commit, commit_all, live_messages, reopened
 
 FIRST_BLOCK = "s/msgs/1.blk"
 FIRST_INDEX = "s/msgs/1.idx"

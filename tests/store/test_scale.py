@@ -1,0 +1,133 @@
+"""What must not grow with the stream: memory for cold blocks, work for a restart, searching many subjects."""
+
+from __future__ import annotations
+
+import pytest
+from tests.store.model import commit
+
+from jetspark.protocol.subjects import SubjectFilter
+from jetspark.store.block_cache import BlockCache
+from jetspark.store.disk import Commit
+from jetspark.store.recovery import open_stream_store
+from jetspark.store.store_base import StoreOptions
+from jetspark.store.stream_store import StreamStore
+from jetspark.store.view import RecordView
+from jetspark.testing.sim_disk import SimDisk
+
+
+class CountingDisk(SimDisk):
+    """Counts bytes read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_bytes = 0
+
+    def read(self, path: str, offset: int, size: int) -> bytes:
+        data = super().read(path, offset, size)
+        self.read_bytes += len(data)
+        return data
+
+    def read_all(self, path: str) -> bytes:
+        data = super().read_all(path)
+        self.read_bytes += len(data)
+        return data
+
+
+def filled(disk: SimDisk, count: int, subject_count: int, budget_bytes: int) -> StreamStore:
+    options = StoreOptions(block_size=64 * 1024)
+    options.cache = BlockCache(budget_bytes)
+    store = open_stream_store(disk, "s", options)
+    for number in range(count):
+        store.append(b"s.%d" % (number % subject_count), 0, b"x" * 100, number)
+        if number % 1_000 == 999:
+            commit(store, disk)
+    commit(store, disk)
+    return store
+
+
+def loaded_bytes(store: StreamStore) -> int:
+    return sum(block.size for block in store.blocks if block.has_data)
+
+
+def test_full_blocks_leave_memory() -> None:
+    store = filled(SimDisk(), 20_000, 10, 200_000)
+
+    assert loaded_bytes(store) < 200_000 + 3 * 70_000
+    assert store.message_count == 20_000
+
+
+def test_reading_through_keeps_to_the_budget() -> None:
+    store = filled(SimDisk(), 20_000, 10, 200_000)
+    view = RecordView()
+
+    for seq in range(1, 20_001):
+        assert store.view(seq, view)
+
+    assert loaded_bytes(store) < 200_000 + 3 * 70_000
+
+
+def test_a_restart_reads_a_small_part() -> None:
+    disk = CountingDisk()
+    filled(disk, 20_000, 10, 200_000)
+    total = disk.used_bytes()
+    disk.read_bytes = 0
+
+    options = StoreOptions(block_size=64 * 1024)
+    options.cache = BlockCache(200_000)
+    store = open_stream_store(disk, "s", options)
+
+    assert store.message_count == 20_000
+    assert disk.read_bytes < total / 8
+
+
+def test_a_filter_skips_blocks_that_cannot_match_unread() -> None:
+    disk = CountingDisk()
+    options = StoreOptions(block_size=64 * 1024)
+    options.cache = BlockCache(0)
+    store = open_stream_store(disk, "s", options)
+    for number in range(20_000):
+        subject = b"rare.one" if number == 19_000 or number == 5 else b"common.%d" % (number % 3)
+        store.append(subject, 0, b"x" * 100, number)
+    commit(store, disk)
+    commit(store, disk)
+    disk.read_bytes = 0
+    view = RecordView()
+
+    assert store.next_match(7, 20_000, SubjectFilter([b"rare.*"]), view) == 19_001
+    assert store.last_match(SubjectFilter([b"rare.*"]), 18_000) == 6
+    assert disk.read_bytes < 500_000
+
+
+def test_evicting_the_oldest_writes_one_note_a_commit() -> None:
+    disk = SimDisk()
+    store = filled(disk, 2_000, 10, 1 << 20)
+    for number in range(500):
+        store.append(b"s.1", 0, b"x" * 100, number)
+        store.remove(store.first_seq, False)
+
+    pending = Commit()
+    store.collect(pending, True)
+
+    written = sum(len(op.data) for op in pending.ops if op.path.endswith(".blk"))
+    assert written < 500 * (30 + 3 + 100) + 1_000
+
+
+@pytest.mark.slow
+def test_a_million_subjects() -> None:
+    disk = SimDisk()
+    options = StoreOptions()
+    options.cache = BlockCache(1 << 24)
+    store = open_stream_store(disk, "s", options)
+    for number in range(1_000_000):
+        store.append(b"device.%d" % number, 0, b"", number)
+        if number % 50_000 == 0:
+            commit(store, disk)
+    commit(store, disk)
+    view = RecordView()
+
+    assert len(store.subjects) == 1_000_000
+    for number in range(0, 1_000_000, 1_001):
+        wanted = SubjectFilter([b"device.%d" % number])
+        assert store.next_match(1, 1_000_000, wanted, view) == number + 1
+        assert store.last_match(wanted, 1_000_000) == number + 1
+        assert store.count_match(1, wanted) == 1
