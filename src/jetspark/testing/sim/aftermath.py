@@ -1,0 +1,160 @@
+"""After a start: what must be there, what may be, and nothing else.
+
+What was durable and not removed since is there, unchanged. Whatever else is there was really published, and the
+messages that survived an unfinished commit are its first ones. A consumer stands where one of its commits left it.
+The models then go on from what was found.
+"""
+
+from __future__ import annotations
+
+from jetspark.api.stream_config import Retention
+from jetspark.broker.consumer.consumer import Consumer
+from jetspark.broker.stream import Stream
+from jetspark.testing.sim.consumer_marks import StateCopy, copy_of
+from jetspark.testing.sim.consumer_model import ConsumerModel, Owed
+from jetspark.testing.sim.life import Stage
+from jetspark.testing.sim.model import Message, StreamModel
+from jetspark.testing.sim.recounts import live_messages
+from jetspark.testing.sim.violation import require
+from jetspark.testing.sim.witness import KnownConsumer, KnownStream, Witness
+
+
+def take_stock(witness: Witness) -> None:
+    """Compare what a start found with what it must have found, and go on from there."""
+    found = dict(witness.jetstream.streams)
+    lives = [*witness.streams.values(), *witness.leaving]
+    witness.streams = {}
+    witness.leaving = []
+    witness.expected = {}
+    witness.in_flight = None
+    for known in lives:
+        if known.model.in_memory:
+            continue
+        stream = found.get(known.model.name)
+        if stream is None or stream.config.description != known.model.config.description:
+            require(not known.life.must_exist, "a stream that was made is there after a crash", known.model.name)
+            continue
+        require(known.life.may_exist, "a stream that was deleted stays deleted", known.model.name)
+        del found[known.model.name]
+        compare_stream(stream, known)
+        witness.streams[known.model.name] = known
+    require(not found, "no stream comes from nowhere", list(found))
+
+
+def compare_stream(stream: Stream, known: KnownStream) -> None:
+    """One stream and its consumers."""
+    model = known.model
+    messages = live_messages(stream, model)
+    if known.life.deleted == Stage.NONE or known.life.deleted == Stage.DECIDED:
+        check_durable(model, messages, int(stream.store.last_seq))
+    adopt(model, stream, messages)
+    compare_consumers(stream, known)
+    known.life.recovered()
+
+
+def check_durable(model: StreamModel, found: dict[int, Message], last_seq: int) -> None:
+    """Everything durable is there once, and nothing that was never published."""
+    durable = model.durable
+    name = model.name
+    require(last_seq >= durable.last_seq, "sequences are not used twice", name, last_seq, durable.last_seq)
+    for seq, message in durable.messages.items():
+        if seq not in model.removed:
+            require(found.get(seq) == message, "a durable message survives", name, message, found.get(seq))
+    for seq, message in found.items():
+        if seq in durable.messages:
+            require(message == durable.messages[seq], "a durable message is unchanged", name, message)
+            continue
+        require(seq > durable.last_seq, "a message that was removed does not come back", name, message)
+        require(message in model.appended.get(seq, []), "what is there was published", name, message)
+    if model.in_flight is not None and not model.has_failed and found:
+        survivors_end = max(found)
+        for seq in model.in_flight.messages:
+            if durable.last_seq < seq < survivors_end and seq not in model.removed:
+                require(seq in found, "of an unfinished commit the first messages survive", name, seq, list(found))
+
+
+def adopt(model: StreamModel, stream: Stream, found: dict[int, Message]) -> None:
+    """Go on from what is there."""
+    model.config = stream.config
+    model.messages = dict(found)
+    model.seqs = list(found)
+    model.byte_count = sum(model.size_of(m.subject, m.header, m.payload) for m in found.values())
+    model.last_seq = int(stream.store.last_seq)
+    model.last_ts_ns = int(stream.store.last_ts_ns)
+    # Ids are found again in the messages that are left.
+    model.ids = {message.message_id: (seq, message.ts_ns) for seq, message in found.items() if message.message_id}
+    last = found.get(model.last_seq)
+    model.last_id = last.message_id if last is not None else b""
+    model.failed_until_ns = 0
+    model.consumers = {}
+    model.settle_durable()
+
+
+def compare_consumers(stream: Stream, known: KnownStream) -> None:
+    """The consumers of one stream."""
+    found = dict(stream.consumers)
+    lives = [*known.consumers.values(), *known.leaving]
+    known.consumers = {}
+    known.leaving = []
+    for consumer in lives:
+        own = found.get(consumer.model.name)
+        if own is None or own.config.description != consumer.model.config.description:
+            is_kept = not consumer.in_memory and consumer.life.must_exist and known.life.must_exist
+            require(not is_kept, "a consumer that was made is there after a crash", stream.name, consumer.model.name)
+            continue
+        require(consumer.life.may_exist, "a consumer that was deleted stays deleted", consumer.model.name)
+        del found[consumer.model.name]
+        compare_state(own, consumer)
+        adopt_consumer(own, consumer, known.model)
+        known.consumers[consumer.model.name] = consumer
+        known.model.consumers[consumer.model.name] = consumer.model
+    require(not found, "no consumer comes from nowhere", list(found))
+
+
+def compare_state(own: Consumer, known: KnownConsumer) -> None:
+    """The consumer's state is one that was sent to the disk."""
+    now = copy_of(own.state)
+    candidates = known.marks.candidates()
+    if known.life.created < Stage.DURABLE or known.life.deleted > Stage.DECIDED:
+        # Half made or half deleted: it may begin anew.
+        return
+    expected = [without_gone(candidate, own) for candidate in candidates]
+    require(now in expected, "a consumer stands where a commit left it", own.name, now, expected)
+
+
+def without_gone(copy: StateCopy, own: Consumer) -> StateCopy:
+    """What a recorded state comes to when messages that are gone are no longer owed."""
+    store = own.stream.store
+    pending = {seq: entry for seq, entry in copy.pending.items() if store.is_live(seq)}
+    redelivered = dict(copy.redelivered)
+    floor = copy.floor
+    if len(pending) < len(copy.pending):
+        for seq in copy.pending.keys() - pending.keys():
+            redelivered.pop(seq, None)
+        if not pending:
+            floor = copy.delivered
+    return StateCopy(copy.delivered, floor, pending, redelivered)
+
+
+def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> None:
+    """Go on from where it stands."""
+    before = known.model
+    model = ConsumerModel(stream, before.name, own.config, int(own.next_seq))
+    model.first_list = list(own.first_list[own.first_list_at :])
+    for seq, entry in own.state.pending.items():
+        deliveries = int(entry.deliveries)
+        model.pending[seq] = Owed(deliveries, int(entry.delivered_ts_ns) + model.wait_ns(deliveries))
+    model.given_up = {seq for seq in own.state.redelivered if seq not in own.state.pending}
+    model.consumer_seq = int(own.state.delivered_consumer_seq)
+    model.floor_seq = int(own.state.floor_stream_seq)
+    until = own.config.pause_until
+    model.paused_until_ns = until.unix_ns if until is not None else 0
+    model.confirmed = before.confirmed
+    back = {seq for seq in before.confirmed if seq in own.state.pending}
+    require(not back, "what was confirmed is not owed again", own.name, back)
+    if stream.config.retention == Retention.WORKQUEUE:
+        left = before.confirmed & set(stream.seqs)
+        require(not left, "an acknowledged message of a work queue is gone", own.name, left)
+    known.model = model
+    known.marks.recovered(own.state)
+    known.life.recovered()

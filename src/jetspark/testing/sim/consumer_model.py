@@ -1,0 +1,244 @@
+"""What a consumer may deliver next, and what it is owed.
+
+Deliveries are applied as they are seen to leave the broker, acknowledgements as they are seen to arrive. Which message
+comes next, when one may come again and what is outstanding follows from that alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jetspark.api.consumer_config import AckPolicy, ConsumerConfig
+from jetspark.protocol.subjects import matches
+from jetspark.testing.sim.violation import require
+
+if TYPE_CHECKING:
+    from jetspark.testing.sim.model import Message, StreamModel
+
+
+@dataclass(slots=True)
+class Owed:
+    """A message delivered and not acknowledged."""
+
+    deliveries: int
+    # It may be delivered again from then on.
+    not_before_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message as it left the broker, with what its ack subject says."""
+
+    stream: str
+    consumer: str
+    deliveries: int
+    seq: int
+    consumer_seq: int
+    ts_ns: int
+    pending: int
+    subject: bytes
+    header: bytes
+    payload: bytes
+
+
+class ConsumerModel:
+    """One consumer, from its creation to its deletion."""
+
+    def __init__(self, stream: StreamModel, name: str, config: ConsumerConfig, next_seq: int) -> None:
+        self.stream = stream
+        self.name = name
+        self.next_seq = next_seq
+        # To be delivered before anything else (last of each subject), in order.
+        self.first_list: list[int] = []
+        self.pending: dict[int, Owed] = {}
+        # Delivered as often as allowed and never acknowledged.
+        self.given_up: set[int] = set()
+        self.consumer_seq = 0
+        self.floor_seq = 0
+        self.paused_until_ns = 0
+        # Double acks that were confirmed: never to be seen again.
+        self.confirmed: set[int] = set()
+        self._verdicts: dict[bytes, bool] = {}
+        self.configure(config)
+
+    def configure(self, config: ConsumerConfig) -> None:
+        """Take a configuration."""
+        self.config = config
+        self.acks = config.ack_policy != AckPolicy.NONE
+        self.patterns = [pattern.encode() for pattern in config.filters]
+        self.pending_max = config.max_ack_pending if self.acks and config.max_ack_pending > 0 else 0
+        # What is outstanding when the limit is lowered stays so.
+        self.pending_before = len(self.pending)
+        self.deliveries_max = max(config.max_deliver, 0)
+        self._verdicts = {}
+
+    def accepts(self, subject: bytes) -> bool:
+        """Does the filter let this subject through?"""
+        if not self.patterns:
+            return True
+        verdict = self._verdicts.get(subject)
+        if verdict is None:
+            verdict = any(matches(pattern, subject) for pattern in self.patterns)
+            self._verdicts[subject] = verdict
+        return verdict
+
+    def wait_ns(self, deliveries: int) -> int:
+        """How long the n-th delivery may stay unacknowledged."""
+        backoff = self.config.backoff
+        if backoff:
+            return backoff[min(deliveries, len(backoff)) - 1]
+        return self.config.ack_wait
+
+    def needs(self, seq: int) -> bool:
+        """Must the stream keep this for the consumer?"""
+        return seq >= self.next_seq or seq in self.first_list or seq in self.pending or seq in self.given_up
+
+    def count_pending(self) -> int:
+        """Messages still to be delivered for the first time."""
+        messages = self.stream.messages
+        following = self.stream.live_from(self.next_seq)
+        if self.patterns:
+            return len(self.first_list) + sum(self.accepts(messages[seq].subject) for seq in following)
+        return len(self.first_list) + len(following)
+
+    def next_new(self) -> int:
+        """The message a first delivery must be of, 0 when there is none."""
+        if self.first_list:
+            return self.first_list[0]
+        visible = self.stream.visible_seq
+        messages = self.stream.messages
+        for seq in self.stream.live_from(self.next_seq):
+            if seq > visible:
+                return 0
+            if self.accepts(messages[seq].subject):
+                return seq
+        return 0
+
+    # -- deliveries ----------------------------------------------------------------------------------------------
+
+    def delivered(self, delivery: Delivery, now_ns: int) -> None:
+        """A message left the broker: was it right, and what follows."""
+        seq = delivery.seq
+        self._check_content(delivery)
+        require(seq not in self.confirmed, "delivered although its double ack was confirmed", self.name, delivery)
+        require(
+            delivery.consumer_seq == self.consumer_seq + 1,
+            "consumer sequences rise by one",
+            self.name,
+            self.consumer_seq,
+            delivery,
+        )
+        self.consumer_seq = delivery.consumer_seq
+        require(now_ns >= self.paused_until_ns, "nothing is delivered during a pause", self.name, now_ns, delivery)
+        if seq in self.pending:
+            self._delivered_again(delivery, now_ns)
+        else:
+            self._delivered_first(delivery, now_ns)
+        expected = self.count_pending()
+        require(delivery.pending == expected, "the number pending is exact", self.name, expected, delivery)
+        if not self.acks:
+            self.stream.consumed(seq)
+
+    def _check_content(self, delivery: Delivery) -> None:
+        stream = self.stream
+        message = stream.messages.get(delivery.seq)
+        require(message is not None, "delivered a message that is not in the stream", self.name, delivery)
+        assert message is not None
+        require(delivery.seq <= stream.visible_seq, "delivered before durable", self.name, stream.visible_seq, delivery)
+        self._check_same(message, delivery)
+        require(self.accepts(message.subject), "delivered against the filter", self.name, delivery)
+
+    def _check_same(self, message: Message, delivery: Delivery) -> None:
+        header = delivery.header
+        at = header.find(b"Nats-Pin-Id: ")
+        if at >= 0 and self.config.priority_groups:
+            end = header.index(b"\r\n", at) + 2
+            header = header[:at] + header[end:]
+            if header == b"NATS/1.0\r\n\r\n":
+                header = b""
+        if self.config.headers_only:
+            size = b"Nats-Msg-Size: %d\r\n" % len(message.payload)
+            require(size in header and not delivery.payload, "headers only, and the size", self.name, delivery)
+            return
+        same = (
+            message.subject == delivery.subject
+            and message.payload == delivery.payload
+            and message.header == header
+            and message.ts_ns == delivery.ts_ns
+        )
+        require(same, "delivered what was stored", self.name, message, delivery)
+
+    def _delivered_first(self, delivery: Delivery, now_ns: int) -> None:
+        seq = delivery.seq
+        require(delivery.deliveries == 1, "a first delivery is counted as the first", self.name, delivery)
+        expected = self.next_new()
+        require(seq == expected, "messages are delivered in order, none left out", self.name, expected, delivery)
+        if self.pending_max:
+            require(len(self.pending) < self.pending_max, "pending within max_ack_pending", self.name, delivery)
+        if self.first_list:
+            self.first_list.pop(0)
+        else:
+            self.next_seq = seq + 1
+        if self.acks:
+            self.pending[seq] = Owed(1, now_ns + self.wait_ns(1))
+
+    def _delivered_again(self, delivery: Delivery, now_ns: int) -> None:
+        owed = self.pending[delivery.seq]
+        require(delivery.deliveries == owed.deliveries + 1, "delivery counts are exact", self.name, owed, delivery)
+        require(now_ns >= owed.not_before_ns, "not again before its wait is over", self.name, now_ns, owed, delivery)
+        if self.deliveries_max:
+            require(delivery.deliveries <= self.deliveries_max, "no more than max_deliver", self.name, delivery)
+        owed.deliveries = delivery.deliveries
+        owed.not_before_ns = now_ns + self.wait_ns(owed.deliveries)
+
+    # -- acknowledgements ----------------------------------------------------------------------------------------
+
+    def acknowledged(self, seq: int, body: bytes, now_ns: int) -> None:
+        """An acknowledgement arrived."""
+        if not self.acks or (seq >= self.next_seq and not self.first_list):
+            return
+        if body in (b"", b"+ACK", b"+OK") or body.startswith(b"+NXT"):
+            self._done(seq)
+        elif body.startswith(b"-NAK"):
+            self._refused(seq, body, now_ns)
+        elif body == b"+WPI":
+            owed = self.pending.get(seq)
+            if owed is not None:
+                owed.not_before_ns = now_ns + self.wait_ns(owed.deliveries)
+        elif body.startswith(b"+TERM") and self.pending.pop(seq, None) is not None:
+            self.stream.consumed(seq)
+
+    def _done(self, seq: int) -> None:
+        if self.config.ack_policy == AckPolicy.ALL:
+            done = [owed for owed in self.pending if owed <= seq]
+            for owed in done:
+                del self.pending[owed]
+            for owed in done:
+                self.stream.consumed(owed)
+        elif self.pending.pop(seq, None) is not None or seq in self.given_up:
+            self.given_up.discard(seq)
+            self.stream.consumed(seq)
+
+    def _refused(self, seq: int, body: bytes, now_ns: int) -> None:
+        owed = self.pending.get(seq)
+        if owed is not None:
+            delay = body[4:].strip()
+            owed.not_before_ns = now_ns + int(delay.split(b":")[1].strip(b" }")) if delay else now_ns
+
+    def message_removed(self, seq: int) -> None:
+        """A message left the stream: nobody owes it any more."""
+        if seq in self.first_list:
+            self.first_list.remove(seq)
+        self.pending.pop(seq, None)
+        self.given_up.discard(seq)
+
+    def restarted_at(self, seq: int) -> None:
+        """The consumer was set back by an operator."""
+        self.pending.clear()
+        self.given_up.clear()
+        self.confirmed.clear()
+        self.first_list = []
+        self.next_seq = seq
+        self.consumer_seq = 0
+        self.floor_seq = seq - 1

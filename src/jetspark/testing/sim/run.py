@@ -1,0 +1,50 @@
+"""Running seeds: one at a time, each whole; a failure says how to see it again."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, field
+from random import Random
+
+from jetspark.testing.sim import swarm
+from jetspark.testing.sim.workload import Workload
+from jetspark.testing.sim.world import World
+
+STEPS = 600
+
+
+@dataclass(slots=True)
+class Result:
+    """What one seed came to."""
+
+    seed: int
+    step_count: int
+    counts: dict[str, int] = field(default_factory=dict)
+    failure: str = ""
+
+
+def run_seed(seed: int, steps: int = STEPS) -> Result:
+    """Run one seed; a broken promise, or any error of the broker's, is in the result."""
+    rng = Random(seed)
+    rates = swarm.draw(rng)
+    world = World(rng, rates)
+    workload = Workload(world)
+    result = Result(seed, 0, world.witness.counts)
+    try:
+        for _ in range(steps):
+            workload.step()
+    except Exception:  # noqa: BLE001 - whatever the broker raises is a finding
+        result.failure = describe(world, seed, steps)
+    result.step_count = world.step_count
+    return result
+
+
+def describe(world: World, seed: int, steps: int) -> str:
+    """The failure, the last steps before it, and how to see it again."""
+    lines = [f"seed {seed} failed at step {world.step_count}; the last steps before it:"]
+    for now_ns, what, detail in world.trace:
+        text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
+        lines.append(f"  {now_ns} {what}: {text.strip()[:180]!r}")
+    lines.append(traceback.format_exc())
+    lines.append(f"again: make sim SEED={seed}   (python -m jetspark.testing.sim --seed {seed} --steps {steps})")
+    return "\n".join(lines)

@@ -1,0 +1,391 @@
+"""Watches everything that goes into the broker and comes out, and holds it against the models.
+
+`arrived` is told of each operation once its last byte is in, `saw` of each message that left, in between nothing else
+happens; so the models see the same order as the broker. What a reply must say is noted when its request arrives.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from jetspark.broker.broker import Broker, PendingCommit
+from jetspark.broker.ingest import RETRY_AFTER_FAILURE_NS
+from jetspark.broker.jetstream import JetStream
+from jetspark.testing.sim import placing
+from jetspark.testing.sim.consumer_marks import ConsumerMarks
+from jetspark.testing.sim.consumer_model import ConsumerModel, Delivery
+from jetspark.testing.sim.life import Life, Stage
+from jetspark.testing.sim.model import Message, Outcome, StreamModel
+from jetspark.testing.sim.violation import Violation, require
+from jetspark.testing.sim.wire import AckOp, ApiOp, Frame, Op, PublishOp, read_delivery
+
+
+@dataclass(slots=True)
+class Expected:
+    """What the reply to one request must be, and when it may leave."""
+
+    # The number of commits that must be done before; 0 for a reply that need not wait.
+    commit_count: int
+    outcome: Outcome | None = None
+    stream: StreamModel | None = None
+    consumer: ConsumerModel | None = None
+    ack_seq: int = 0
+    document: dict[str, Any] | None = None
+    message: Message | None = None
+    error: bool | None = None
+    # The commit it waited for was refused: so is the request.
+    failed: bool = False
+    # It only reads, but waits if what it reads is not durable yet; then it may be refused too.
+    may_fail: bool = False
+
+
+class KnownStream:
+    """A stream the witness knows: its model, its life, its consumers."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self.model = model
+        self.life = Life()
+        self.consumers: dict[str, KnownConsumer] = {}
+        # Deleted, but perhaps not yet durably.
+        self.leaving: list[KnownConsumer] = []
+
+
+class KnownConsumer:
+    """A consumer the witness knows."""
+
+    def __init__(self, model: ConsumerModel, in_memory: bool) -> None:
+        self.model = model
+        self.life = Life()
+        self.in_memory = in_memory
+        self.marks = ConsumerMarks()
+
+
+class Witness:
+    """The models of a whole broker."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, KnownStream] = {}
+        self.leaving: list[KnownStream] = []
+        self.expected: dict[bytes, Expected] = {}
+        self.counts: dict[str, int] = {}
+        self.broker: Broker | None = None
+        self.in_flight: PendingCommit | None = None
+        # The ack floor of a consumer just before it is set back.
+        self._floor_before = 0
+
+    def count(self, what: str) -> None:
+        """Note that something worth knowing of happened."""
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    @property
+    def jetstream(self) -> JetStream:
+        """The broker's own streams."""
+        assert self.broker is not None
+        return self.broker.accounts["$G"].jetstream
+
+    def model(self, name: str) -> StreamModel | None:
+        """The model of a stream that exists."""
+        known = self.streams.get(name)
+        return known.model if known is not None else None
+
+    def consumer(self, stream: str, name: str) -> ConsumerModel | None:
+        """The model of a consumer that exists."""
+        known = self.streams.get(stream)
+        found = known.consumers.get(name) if known is not None else None
+        return found.model if found is not None else None
+
+    def _next_commit(self) -> int:
+        """How many commits must be done before what is decided now is durable."""
+        assert self.broker is not None
+        return int(self.broker.commit_count) + (2 if self.in_flight is not None else 1)
+
+    # -- what goes in --------------------------------------------------------------------------------------------
+
+    def arriving(self, op: Op) -> None:
+        """The last byte of an operation is about to arrive."""
+        if isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.RESET."):
+            stream = self.jetstream.streams.get(op.stream)
+            own = stream.consumers.get(op.consumer) if stream is not None else None
+            self._floor_before = int(own.state.floor_stream_seq) if own is not None else 0
+
+    def arrived(self, op: Op, now_ns: int) -> None:
+        """The broker has just dealt with an operation."""
+        if isinstance(op, PublishOp):
+            self._publish_arrived(op, now_ns)
+        elif isinstance(op, AckOp):
+            self._ack_arrived(op, now_ns)
+        elif isinstance(op, ApiOp):
+            self._api_arrived(op, now_ns)
+
+    def _publish_arrived(self, op: PublishOp, now_ns: int) -> None:
+        model = self.model(op.stream)
+        if model is None:
+            return
+        assert op.attempt is not None
+        outcome = model.publish(op.attempt, now_ns)
+        self.count("publish refused" if outcome.refusal else "duplicate" if outcome.is_duplicate else "publish")
+        if op.reply and not model.config.no_ack:
+            waits = not model.in_memory and not outcome.refusal
+            self.expected[op.reply] = Expected(self._next_commit() if waits else 0, outcome, model)
+
+    def _ack_arrived(self, op: AckOp, now_ns: int) -> None:
+        known = self.streams.get(op.stream)
+        consumer = known.consumers.get(op.consumer) if known is not None else None
+        if consumer is None or not consumer.model.acks:
+            return
+        model = consumer.model
+        is_ignored = op.seq >= model.next_seq and not model.first_list
+        model.acknowledged(op.seq, op.body, now_ns)
+        self.count("ack " + op.body[:4].decode())
+        if op.reply and not is_ignored and not op.body.startswith(b"+NXT"):
+            is_final = op.body in (b"", b"+ACK") or op.body.startswith(b"+TERM")
+            waits = self._next_commit() if not consumer.in_memory else 0
+            # Confirmed is what is no longer owed: a message may have been acknowledged before it was given up.
+            is_done = is_final and op.seq not in model.pending
+            self.expected[op.reply] = Expected(waits, consumer=model, ack_seq=op.seq if is_done else 0)
+
+    def _api_arrived(self, op: ApiOp, now_ns: int) -> None:
+        self.count(op.verb.partition(".")[0] + "." + op.verb.split(".")[1])
+        expected = Expected(0)
+        known = self.streams.get(op.stream)
+        is_file = known is not None and not known.model.in_memory
+        if op.verb.startswith("STREAM.CREATE."):
+            self._notice_stream(op.stream, now_ns)
+            known = self.streams.get(op.stream)
+            is_file = known is not None and not known.model.in_memory
+        elif op.verb.startswith("STREAM.UPDATE.") and known is not None:
+            self._update_stream(known)
+        elif op.verb.startswith("STREAM.DELETE."):
+            self._notice_deleted_stream(op.stream)
+        elif op.verb.startswith("STREAM.PURGE.") and known is not None:
+            self._purge(known.model, op, expected)
+        elif op.verb.startswith("STREAM.MSG.DELETE.") and known is not None:
+            assert op.document is not None
+            is_there = op.document["seq"] in known.model.messages
+            expected.error = not (is_there and known.model.remove(op.document["seq"]))
+        elif op.verb.startswith("STREAM.MSG.GET.") and known is not None:
+            assert op.document is not None
+            expected.message = known.model.messages.get(op.document["seq"])
+            expected.error = expected.message is None
+            is_file = False
+        elif op.verb.startswith("STREAM.INFO.") and known is not None:
+            expected.document = self._state_of(known.model)
+            is_file = False
+        elif op.verb.startswith("CONSUMER.") and known is not None:
+            is_file = self._consumer_call(known, op, now_ns) and is_file
+        expected.commit_count = self._next_commit() if is_file else 0
+        self.expected[op.reply] = expected
+
+    def _purge(self, model: StreamModel, op: ApiOp, expected: Expected) -> None:
+        document = op.document or {}
+        if model.config.deny_purge or model.config.sealed:
+            expected.error = True
+            return
+        before = model.first_seq
+        count = model.purge(document.get("filter", "").encode(), document.get("seq", 0), document.get("keep", 0))
+        expected.document = {"success": True, "purged": count}
+        if model.first_seq != before:
+            self.count("purge moved the first sequence")
+
+    def _state_of(self, model: StreamModel) -> dict[str, Any]:
+        is_new = not model.seqs and model.last_seq == 0
+        return {
+            "messages": len(model.seqs),
+            "bytes": model.byte_count,
+            "first_seq": 0 if is_new else model.first_seq,
+            "last_seq": model.last_seq,
+            "consumer_count": len(model.consumers),
+            "num_subjects": len({message.subject for message in model.messages.values()}),
+        }
+
+    def _consumer_call(self, known: KnownStream, op: ApiOp, now_ns: int) -> bool:
+        """A call about a consumer; True when its answer must be durable."""
+        verb = op.verb.split(".")[1]
+        if verb == "INFO":
+            return False
+        before = known.consumers.get(op.consumer)
+        self.notice_consumers(known, now_ns, by_request=op.consumer)
+        after = known.consumers.get(op.consumer)
+        consumer = after or before
+        if after is not None and after is before:
+            own = self.jetstream.streams[known.model.name].consumers[op.consumer]
+            if verb == "CREATE":
+                had = after.model.patterns
+                after.model.configure(own.config)
+                if after.model.patterns != had:
+                    known.model.interest_changed()
+            elif verb == "RESET":
+                seq = placing.reset_seq(after.model, (op.document or {}).get("seq", 0), self._floor_before)
+                if seq > 0:
+                    after.model.restarted_at(seq)
+            elif verb == "PAUSE":
+                until = own.config.pause_until
+                after.model.paused_until_ns = until.unix_ns if until is not None else 0
+        return verb != "UNPIN" and consumer is not None and not consumer.in_memory
+
+    # -- streams and consumers come and go -----------------------------------------------------------------------
+
+    def _notice_stream(self, name: str, now_ns: int) -> None:
+        stream = self.jetstream.streams.get(name)
+        if stream is not None and name not in self.streams:
+            self.streams[name] = KnownStream(StreamModel(stream.config, now_ns))
+
+    def _update_stream(self, known: KnownStream) -> None:
+        known.model.config = self.jetstream.streams[known.model.name].config
+        known.model.enforce_all()
+
+    def _notice_deleted_stream(self, name: str) -> None:
+        known = self.streams.get(name)
+        if known is not None and name not in self.jetstream.streams:
+            del self.streams[name]
+            known.life.deleted = Stage.DECIDED
+            if not known.model.in_memory:
+                self.leaving.append(known)
+
+    def notice_consumers(self, known: KnownStream, now_ns: int, by_request: str = "") -> None:
+        """Learn of consumers that were made or have gone."""
+        stream = self.jetstream.streams[known.model.name]
+        gone = [name for name in known.consumers if name not in stream.consumers]
+        for name in gone:
+            consumer = known.consumers.pop(name)
+            may_go = name == by_request or placing.threshold_ns(consumer.model.config) > 0
+            require(may_go, "a consumer goes only when asked to or long unused", known.model.name, name)
+            del known.model.consumers[name]
+            consumer.life.deleted = Stage.DECIDED
+            if not consumer.in_memory:
+                known.leaving.append(consumer)
+            known.model.interest_changed()
+        for name, own in stream.consumers.items():
+            if name not in known.consumers:
+                require(name == by_request, "a consumer comes only when asked for", name)
+                model = ConsumerModel(known.model, name, own.config, 1)
+                placing.place(model)
+                known.model.consumers[name] = model
+                known.consumers[name] = KnownConsumer(model, not own.log.enabled)
+
+    # -- what comes out ------------------------------------------------------------------------------------------
+
+    def saw(self, frames: list[Frame], now_ns: int) -> None:
+        """Messages left the broker."""
+        deliveries: list[Delivery] = []
+        replies: list[Frame] = []
+        for frame in frames:
+            delivery = read_delivery(frame)
+            if delivery is not None:
+                deliveries.append(delivery)
+            elif frame.subject in self.expected:
+                replies.append(frame)
+        # Several connections share a consumer: its own numbers tell the order.
+        deliveries.sort(key=lambda delivery: (delivery.stream, delivery.consumer, delivery.consumer_seq))
+        for delivery in deliveries:
+            model = self.consumer(delivery.stream, delivery.consumer)
+            if model is None:
+                raise Violation(f"delivered by a consumer that does not exist: {delivery}")
+            model.delivered(delivery, now_ns)
+            self.count("delivery" if delivery.deliveries == 1 else "redelivery")
+        for frame in replies:
+            self._reply_left(frame)
+
+    def _reply_left(self, frame: Frame) -> None:
+        expected = self.expected.pop(frame.subject)
+        assert self.broker is not None
+        document = json.loads(frame.payload) if frame.payload else {}
+        is_error = "error" in document or bool(frame.status)
+        if expected.failed:
+            require(is_error, "what the disk refused is not acknowledged", frame)
+            return
+        if expected.may_fail and is_error:
+            return
+        if not is_error:
+            require(
+                int(self.broker.commit_count) >= expected.commit_count,
+                "a reply waits for its commit",
+                expected.commit_count,
+                self.broker.commit_count,
+                frame,
+            )
+        if expected.outcome is not None:
+            self._publish_answered(expected, document)
+        elif expected.consumer is not None:
+            if expected.ack_seq:
+                expected.consumer.confirmed.add(expected.ack_seq)
+                self.count("double ack confirmed")
+        else:
+            self._api_answered(expected, document)
+
+    def _publish_answered(self, expected: Expected, document: dict[str, Any]) -> None:
+        outcome, model = expected.outcome, expected.stream
+        assert outcome is not None
+        assert model is not None
+        if outcome.refusal:
+            require("error" in document, "a publish that must be refused is", outcome, document)
+            return
+        require("error" not in document, "a publish that fits is acknowledged", outcome, document)
+        require(document["seq"] == outcome.seq, "sequences rise by one", outcome, document)
+        is_duplicate = document.get("duplicate", False)
+        require(is_duplicate == outcome.is_duplicate, "a repeated id is a duplicate, nothing else", outcome, document)
+        # A stream may be deleted in the commit that carries its last message.
+        if not model.in_memory and self.model(model.name) is model:
+            require(outcome.seq <= model.visible_seq, "acknowledged means durable", outcome, model.visible_seq)
+
+    def _api_answered(self, expected: Expected, document: dict[str, Any]) -> None:
+        if expected.error is not None:
+            require(("error" in document) == expected.error, "the request fails or not", expected, document)
+        if expected.document is not None:
+            shown = document.get("state", document)
+            for key, value in expected.document.items():
+                require(shown.get(key, 0) == value, "the answer is exact", key, value, document)
+        if expected.message is not None and "message" in document:
+            shown_seq = document["message"]["seq"]
+            require(shown_seq == expected.message.seq, "the message asked for", shown_seq, expected.message)
+
+    # -- commits -------------------------------------------------------------------------------------------------
+
+    def settled(self) -> None:
+        """The turn is over: what is in memory is visible."""
+        for known in self.streams.values():
+            if known.model.in_memory:
+                known.model.visible_seq = known.model.last_seq
+
+    def collected(self, commit: PendingCommit) -> None:
+        """A commit begins."""
+        self.in_flight = commit
+        names = {stream.name for stream in commit.streams}
+        consumers = {(consumer.stream.name, consumer.name): consumer for consumer in commit.consumers}
+        for known in [*self.streams.values(), *self.leaving]:
+            known.life.collected()
+            for consumer in [*known.consumers.values(), *known.leaving]:
+                consumer.life.collected()
+            if known.model.name in names and known.life.deleted == Stage.NONE:
+                known.model.collected()
+        for (stream, name), own in consumers.items():
+            known_stream = self.streams.get(stream)
+            if known_stream is not None and name in known_stream.consumers:
+                known_stream.consumers[name].marks.collected(own.state)
+
+    def committed(self) -> None:
+        """The commit is durable."""
+        self.in_flight = None
+        for known in [*self.streams.values(), *self.leaving]:
+            known.life.committed()
+            for consumer in [*known.consumers.values(), *known.leaving]:
+                consumer.life.committed()
+                consumer.marks.committed()
+            known.leaving = [consumer for consumer in known.leaving if consumer.life.deleted != Stage.DURABLE]
+            if known.model.in_flight is not None:
+                known.model.committed()
+        self.leaving = [known for known in self.leaving if known.life.deleted != Stage.DURABLE]
+
+    def commit_failed(self, now_ns: int) -> None:
+        """The disk refused the commit, and with it everything decided since."""
+        self.in_flight = None
+        self.count("commit failed")
+        for expected in self.expected.values():
+            expected.failed = expected.failed or expected.commit_count > 0
+            expected.may_fail = True
+        for known in self.streams.values():
+            stream = self.jetstream.streams.get(known.model.name)
+            if stream is not None and not known.model.in_memory and int(stream.failed_until_ns) > now_ns:
+                known.model.failed(now_ns, RETRY_AFTER_FAILURE_NS)
