@@ -182,7 +182,8 @@ def test_a_mirror_may_be_there_first_and_outlive_its_origin() -> None:
     driver = BrokerDriver()
     client = driver.connect()
     stream(client, "M", mirror={"name": "O"})
-    driver.advance(0)
+    assert info(client, "M")["mirror"] == {"name": "O", "lag": 0, "active": -1}
+    driver.advance(0.3)
     not_found = {"code": 404, "err_code": 10059, "description": "stream not found"}
     assert info(client, "M")["mirror"] == {"name": "O", "lag": 0, "active": -1, "error": not_found}
 

@@ -239,7 +239,7 @@ class FeatureSet(StreamFeatures):
             feed.stop()
 
     def mirror_info(self) -> dict[str, Any] | None:
-        return self.mirror.info(False) if self.mirror is not None else None
+        return self.mirror.info() if self.mirror is not None else None
 
     def source_infos(self) -> list[dict[str, Any]]:
-        return [source.info(True) for source in self.sources]
+        return [source.info() for source in self.sources]

@@ -31,6 +31,8 @@ COPIED_PER_TURN: Final = 512
 AHEAD_BYTES_MAX: Final = 16 * 1024 * 1024
 # A stream that refused a message is offered it again after this.
 RETRY_NS: Final = 2_000_000_000
+# An origin that is not there may be on its way; only then is it missing.
+LOOK_AGAIN_NS: Final = 200_000_000
 # What two servers would tell each other when there is nothing to tell; seen in the age of a feed's last news.
 HEARTBEAT_NS: Final = 1_000_000_000
 
@@ -46,6 +48,8 @@ class Feed(TimerOwner):
         self.position: i64 = 0
         self._next_seq: i64 = 1
         self._is_prepared: bool = False
+        # Until it has looked for its origin, a feed has nothing to say about it.
+        self._has_looked: bool = False
         self._is_refused: bool = False
         self._heard_ns: i64 = 0
         self._ahead_bytes: i64 = 0
@@ -81,6 +85,8 @@ class Feed(TimerOwner):
         origin = jetstream.streams.get(self.config.name)
         if origin is not None:
             self.origin_appeared(origin)
+        else:
+            self.stream.broker.timers.arm(self._timer, self.stream.broker.now_ns + LOOK_AGAIN_NS)
 
     def origin_appeared(self, origin: Stream) -> None:
         if self.is_foreign():
@@ -126,6 +132,7 @@ class Feed(TimerOwner):
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
         self._is_refused = False
+        self._has_looked = True
         self.pump()
 
     def origin_visible(self) -> None:
@@ -230,10 +237,12 @@ class Feed(TimerOwner):
                 self._heard_ns = now_ns
             self._heard_ns = now_ns - (now_ns - self._heard_ns) % HEARTBEAT_NS
 
-    def info(self, shows_seq: bool) -> dict[str, Any]:
+    def info(self) -> dict[str, Any]:
         """How far the copying has come."""
         config = self.config
         origin = self.origin
+        is_source = self.stream.config.mirror is None
+        shows_filter = is_source or self._has_looked
         lag = 0
         if origin is not None and self._is_prepared:
             self._beat()
@@ -245,9 +254,9 @@ class Feed(TimerOwner):
             config.name,
             lag=lag,
             active_ns=self.stream.broker.now_ns - self._heard_ns if self._heard_ns > 0 else -1,
-            seq=self.position if shows_seq else 0,
+            seq=self.position if is_source else 0,
             external=external,
-            error=make(ErrorCode.STREAM_NOT_FOUND) if origin is None else None,
-            filter_subject=config.filter_subject,
+            error=make(ErrorCode.STREAM_NOT_FOUND) if origin is None and self._has_looked else None,
+            filter_subject=config.filter_subject if shows_filter else "",
             subject_transforms=[{"src": each.src, "dest": each.dest} for each in config.subject_transforms],
         )

@@ -44,7 +44,8 @@ def stream_state(stream: Stream, subjects: dict[str, int] | None = None, *, with
         num_deleted=store.deleted_count(),
         deleted=tuple(store.deleted_list(0)) if with_deleted else (),
         lost=lost,
-        consumer_count=len(stream.consumers),
+        # Where messages wait for their readers, a stream that copies this one is a reader like any other.
+        consumer_count=len(stream.consumers) + (len(stream.followers) if stream.keeps_by_interest else 0),
     )
 
 
