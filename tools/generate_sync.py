@@ -17,7 +17,7 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parent.parent / "src" / "jetspark" / "client"
 # Written by hand on both faces.
-DRIVERS = {"link.py", "waiting.py", "wire.py"}
+DRIVERS = {"link.py", "shared_wire.py", "waiting.py", "wire.py"}
 NOTICE = "# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.\n"
 
 WORDS = [

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from client.peer import ScriptedPeer
-
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 
@@ -73,7 +72,7 @@ class NatsServer:
                 return
             assert self.process is not None
             assert self.process.poll() is None, text
-            time.sleep(0.01)
+            time.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
         raise AssertionError(f"nats-server did not start: {log_path.read_text()}")
 
     def stop(self) -> None:

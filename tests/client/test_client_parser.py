@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,17 +91,15 @@ def test_any_split_gives_the_same_frames(cuts: list[int]) -> None:
     recorder = Recorder()
     parser = ClientParser(recorder)
     edges = [0, *sorted(cuts), len(STREAM)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         parser.feed(STREAM[start:stop])
     assert recorder.seen == EXPECTED
 
 
 @given(st.binary(max_size=200))
 def test_garbage_raises_protocol_error_and_nothing_else(data: bytes) -> None:
-    try:
+    with contextlib.suppress(ProtocolError):
         ClientParser(Recorder()).feed(data)
-    except ProtocolError:
-        pass
 
 
 @given(st.sampled_from([b"MSG", b"HMSG", b"M", b"H"]), st.binary(max_size=60))
@@ -137,9 +138,9 @@ def test_malformed_line_is_a_protocol_error(line: bytes) -> None:
 
 def test_endless_line_is_refused() -> None:
     parser = ClientParser(Recorder())
+    parser.feed(b"INFO" + b"x" * 1024 * 1000)
     with pytest.raises(ProtocolError, match="1 MiB"):
-        for _ in range(40):
-            parser.feed(b"INFO" + b"x" * 65536)
+        parser.feed(b"x" * 65536)
 
 
 def test_large_payload_in_many_reads_comes_whole() -> None:

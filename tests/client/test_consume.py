@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import pytest
+
 from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.test_fetch import fill
 from client.waiting import until
-
 from jetspark.client import errors
 from jetspark.client.aio import Consumer, JetStream, Msg, Stream, connect
 from jetspark.client.aio.consumer import consume_buffer

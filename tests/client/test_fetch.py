@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.waiting import until
-
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
 from jetspark.client import errors
 from jetspark.client.aio import Connection, Consumer, JetStream, Msg, Stream, connect
@@ -407,7 +407,7 @@ async def test_acking_a_message_of_core_nats_is_an_error(connection: Connection,
 async def test_a_consumer_is_paused_and_resumed(jetstream: JetStream, stream: Stream, name: str) -> None:
     await fill(jetstream, f"{name}.a", 1)
     consumer = await stream.create_consumer("worker")
-    assert await consumer.pause(datetime.now(UTC) + timedelta(hours=1))  # noqa: TID251 - a real server's clock
+    assert await consumer.pause(datetime.now(UTC) + timedelta(hours=1))
     assert await consumer.fetch(1, expires=0.1) == []
     assert (await consumer.info()).paused
     assert not await consumer.resume()

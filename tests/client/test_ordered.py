@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from client.conftest import NatsServer
 from client.test_fetch import fill
 from client.waiting import until
-
 from jetspark.client import errors
 from jetspark.client.aio import JetStream, Stream, connect
 from jetspark.client.core.ordered import OrderCheck
@@ -90,7 +90,7 @@ async def test_it_starts_where_it_is_told_and_filters(jetstream: JetStream, stre
 
 
 async def test_it_ends_when_the_stream_is_gone(jetstream: JetStream, stream: Stream, name: str) -> None:
-    messages = (await stream.ordered_consumer()).consume()
+    messages = (await stream.ordered_consumer()).consume(expires=1, idle_heartbeat=0.2)
     taking = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
     await until(lambda: _has_consumer(stream))
     await stream.delete()

@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from client.test_consume import Pulls, Scripted, scripted  # noqa: F401 - a fixture
 from client.test_fetch import fill
 from client.waiting import until
-
 from jetspark.client import errors
 from jetspark.client.aio import Consumer, JetStream, Stream, connect
 

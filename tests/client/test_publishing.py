@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+
 from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.waiting import until
-
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.client.api_errors import WrongLastMsgIdError, WrongLastSequenceError, WrongStreamError

@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 import pytest
+
 from client.peer import ScriptedPeer
 from client.test_fetch import fill
 from client.waiting import until
-
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, PullSubscription, Stream, connect
 from jetspark.client.api_errors import ConsumerNotFoundError

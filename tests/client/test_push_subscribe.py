@@ -7,14 +7,14 @@ import json
 from typing import Any
 
 import pytest
+
 from client.peer import ScriptedPeer
 from client.test_fetch import fill
 from client.waiting import until
-
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Msg, PushSubscription, Stream, connect
-from jetspark.client.api_errors import ConsumerExistsError, ConsumerNotFoundError
 from jetspark.client.aio.subscribing import _create_push, _wanted
+from jetspark.client.api_errors import ConsumerExistsError, ConsumerNotFoundError
 
 
 async def test_row_22_an_ephemeral_is_subscribed_first_and_then_made(peer: ScriptedPeer) -> None:

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from client.conftest import NatsServer
 
 import jetspark.sync
+from client.conftest import NatsServer
 from jetspark.client import errors
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError, WrongLastSequenceError
 from jetspark.client.sync import Connection, Consumer, JetStream, Msg, Stream, connect
@@ -69,8 +69,8 @@ def test_publish_subscribe_and_request(connection: Connection, name: str) -> Non
     assert connection.request(f"{name}.svc", b"abc").data == b"ABC"
     with pytest.raises(errors.NoRespondersError):
         connection.request(f"{name}.nobody")
+    connection.subscribe(f"{name}.mute")
     with pytest.raises(TimeoutError):
-        connection.subscribe(f"{name}.mute")
         connection.request(f"{name}.mute", timeout=0.05)
 
 

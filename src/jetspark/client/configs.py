@@ -58,7 +58,7 @@ def stream_config(config: StreamConfig | None, name: str, keywords: Mapping[str,
     limits = values.get("consumer_limits")
     if isinstance(limits, Mapping) and "inactive_threshold" in limits:
         values["consumer_limits"] = {**limits, "inactive_threshold": nanoseconds(limits["inactive_threshold"])}
-    made = _merge(StreamConfig, config, values)
+    made: StreamConfig = _merge(StreamConfig, config, values)
     if not made.name:
         raise BadOptionError("a stream needs a name")
     return made
@@ -72,22 +72,24 @@ def consumer_config(config: ConsumerConfig | None, name: str, keywords: Mapping[
     for key in _CONSUMER_DURATIONS:
         if key in values:
             values[key] = nanoseconds(values[key])
-    for key in _CONSUMER_TIMES:
-        if values.get(key) is not None:
-            values[key] = wire_time(values[key])
+    values.update({key: wire_time(values[key]) for key in _CONSUMER_TIMES if values.get(key) is not None})
+    values.update({key: _names(values[key]) for key in ("filter_subjects", "priority_groups") if key in values})
     if "backoff" in values:
         values["backoff"] = [nanoseconds(step) for step in values["backoff"]]
-    for key in ("filter_subjects", "priority_groups"):
-        if key in values:
-            values[key] = _names(values[key])
     if config is None:
         values.setdefault("ack_policy", AckPolicy.EXPLICIT)
     if "deliver_policy" not in values and (config is None or config.deliver_policy == DeliverPolicy.ALL):
-        if values.get("opt_start_seq"):
-            values["deliver_policy"] = DeliverPolicy.BY_START_SEQUENCE
-        elif values.get("opt_start_time") is not None:
-            values["deliver_policy"] = DeliverPolicy.BY_START_TIME
-    return _merge(ConsumerConfig, config, values)
+        _choose_start(values)
+    made: ConsumerConfig = _merge(ConsumerConfig, config, values)
+    return made
+
+
+def _choose_start(values: dict[str, Any]) -> None:
+    """A start that is given says which policy is meant."""
+    if values.get("opt_start_seq"):
+        values["deliver_policy"] = DeliverPolicy.BY_START_SEQUENCE
+    elif values.get("opt_start_time") is not None:
+        values["deliver_policy"] = DeliverPolicy.BY_START_TIME
 
 
 def _merge(kind: Any, config: Any, values: dict[str, Any]) -> Any:

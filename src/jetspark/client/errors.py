@@ -31,6 +31,8 @@
     │       │   └── PullLimitError, PullUnavailableError, PullTimeoutError (TimeoutError)
     │       ├── SubscribeError            and one class for each check of the subscribe workflow
     │       ├── MessageGapError           deliveries were missed
+    │       ├── BucketNotFoundError, KeyNotFoundError (KeyDeletedError), ObjectNotFoundError      (KeyError)
+    │       ├── KeyRevisionError (KeyExistsError), ObjectDamagedError, ObjectLinkError
     │       ├── NotJetStreamMessageError
     │       └── AckTimeoutError           (TimeoutError)
     └── ApiError                          (room api) an answer of the JetStream API, by err_code
@@ -230,6 +232,62 @@ class AckTimeoutError(JetStreamError, TimeoutError):
     """The server did not confirm an acknowledgement in time."""
 
 
+class BucketNotFoundError(JetStreamError, KeyError):
+    """No such key-value bucket or object store."""
+
+    def __str__(self) -> str:
+        return f"no bucket {self.args[0]}"
+
+
+class KeyNotFoundError(JetStreamError, KeyError):
+    """The key has no value."""
+
+    def __str__(self) -> str:
+        return f"no key {self.args[0]}"
+
+
+class KeyDeletedError(KeyNotFoundError):
+    """The key had a value and was deleted; `revision` is the deletion's."""
+
+    def __init__(self, key: str, revision: int) -> None:
+        super().__init__(key)
+        self.revision = revision
+
+
+class KeyRevisionError(JetStreamError):
+    """The key is no longer at the revision named."""
+
+    def __init__(self, key: str, expected: int) -> None:
+        super().__init__(f"key {key} is not at revision {expected}")
+        self.key = key
+        self.expected = expected
+
+
+class KeyExistsError(KeyRevisionError):
+    """The key already has a value; `revision` is its current one."""
+
+    def __init__(self, key: str, revision: int) -> None:
+        JetStreamError.__init__(self, f"key {key} exists at revision {revision}")
+        self.key = key
+        self.expected = 0
+        self.revision = revision
+
+
+class ObjectNotFoundError(JetStreamError, KeyError):
+    """No such object."""
+
+    def __str__(self) -> str:
+        return f"no object {self.args[0]}"
+
+
+class ObjectDamagedError(JetStreamError):
+    """The object's bytes are not those that were put: wrong count or digest."""
+
+
+class ObjectLinkError(JetStreamError):
+    """The link cannot be made or followed."""
+
+
 class SubscribeError(JetStreamError):
     """The subscribe call cannot do what it was asked to."""
 
@@ -293,6 +351,7 @@ __all__ = [
     "BadOptionError",
     "BadPullError",
     "BadSubjectError",
+    "BucketNotFoundError",
     "ClientError",
     "ConfigMismatchError",
     "ConnectTimeoutError",
@@ -307,6 +366,10 @@ __all__ = [
     "HeartbeatMissedError",
     "JetStreamError",
     "JetsparkError",
+    "KeyDeletedError",
+    "KeyExistsError",
+    "KeyNotFoundError",
+    "KeyRevisionError",
     "MaxPayloadError",
     "MessageGapError",
     "NoMatchingStreamError",
@@ -315,6 +378,9 @@ __all__ = [
     "NoStreamError",
     "NotAQueueConsumerError",
     "NotJetStreamMessageError",
+    "ObjectDamagedError",
+    "ObjectLinkError",
+    "ObjectNotFoundError",
     "OutboundBufferError",
     "PermissionsError",
     "ProtocolError",

@@ -7,13 +7,12 @@ Names are matched without regard to case and sent as written. Values that are no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Union
 
 from jetspark.client.errors import BadHeaderError
 from jetspark.protocol import headers as wire
 
-HeaderValue = Union[str, bytes, int, Iterable[str | bytes | int]]
-HeadersLike = Union[Mapping[str, HeaderValue], Iterable[tuple[str, HeaderValue]]]
+HeaderValue = str | bytes | int | Iterable[str | bytes | int]
+HeadersLike = Mapping[str, HeaderValue] | Iterable[tuple[str, HeaderValue]]
 
 
 class Headers(Mapping[str, str]):

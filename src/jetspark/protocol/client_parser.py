@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from jetspark.errors import JetsparkError
 
@@ -34,6 +34,7 @@ class ProtocolError(JetsparkError):
     """The server sent bytes that are not NATS."""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ClientHandler:
     """What the parser calls. An absent reply or header block is `b""`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,8 @@ import msgspec
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
 from jetspark.client.aio import subscribing
+from jetspark.client.aio.backup import BackupProgress, restore
+from jetspark.client.aio.batch import PublishBatch
 from jetspark.client.aio.publishing import Publisher
 from jetspark.client.api_errors import NoJetStreamError, StreamExistsError, StreamNotFoundError, api_error
 from jetspark.client.configs import stream_config
@@ -21,7 +24,9 @@ from jetspark.client.names import check_name
 if TYPE_CHECKING:
     from jetspark.client.aio.connection import Connection
     from jetspark.client.aio.consumer import Consumer
+    from jetspark.client.aio.key_value import KeyValue
     from jetspark.client.aio.msg import Msg
+    from jetspark.client.aio.object_store import ObjectStore
     from jetspark.client.aio.ordered import OrderedConsumer
     from jetspark.client.aio.pull_subscription import PullSubscription
     from jetspark.client.aio.push_subscription import PushSubscription
@@ -147,6 +152,62 @@ class JetStream(Publisher):
         from jetspark.client.aio.stream import Stream
 
         return Stream(self, StreamInfo.read({"config": {"name": check_name("stream", name)}, "state": {}}))
+
+    async def restore_stream(
+        self,
+        folder: str | Path,
+        *,
+        name: str = "",
+        progress: Callable[[BackupProgress], Any] | None = None,
+        timeout: Seconds = 30.0,
+    ) -> Stream:
+        """Make a stream again from a folder written by `Stream.backup` (or by the `nats` command)."""
+        return self._stream(await restore(self, folder, name, progress, timeout))
+
+    def batch(self) -> PublishBatch:
+        """Several messages stored together or not at all; see `PublishBatch`."""
+        return PublishBatch(self)
+
+    # Buckets.
+
+    async def create_key_value(self, bucket: str, **settings: Any) -> KeyValue:
+        """Make a key-value bucket.
+
+        Settings: `history`, `ttl`, `max_value_size`, `limit_marker_ttl`, and any of a stream.
+        """
+        from jetspark.client.aio.key_value import KeyValue, bucket_config
+
+        return KeyValue(self, bucket, await self.create_stream(bucket_config(bucket, dict(settings))))
+
+    async def key_value(self, bucket: str) -> KeyValue:
+        """A bucket that exists; BucketNotFoundError when it does not."""
+        from jetspark.client.aio.key_value import open_bucket
+
+        return await open_bucket(self, bucket)
+
+    async def delete_key_value(self, bucket: str) -> None:
+        """Remove a bucket with everything in it."""
+        await self.delete_stream(f"KV_{bucket}")
+
+    async def key_value_names(self) -> list[str]:
+        """The names of all buckets."""
+        return [name[3:] for name in await self.stream_names("$KV.*.>") if name.startswith("KV_")]
+
+    async def create_object_store(self, bucket: str, **settings: Any) -> ObjectStore:
+        """Make an object store. Settings: `ttl`, and any of a stream."""
+        from jetspark.client.aio.object_store import ObjectStore, store_config
+
+        return ObjectStore(self, bucket, await self.create_stream(store_config(bucket, dict(settings))))
+
+    async def object_store(self, bucket: str) -> ObjectStore:
+        """An object store that exists; BucketNotFoundError when it does not."""
+        from jetspark.client.aio.object_store import open_store
+
+        return await open_store(self, bucket)
+
+    async def delete_object_store(self, bucket: str) -> None:
+        """Remove an object store with everything in it."""
+        await self.delete_stream(f"OBJ_{bucket}")
 
     # Consumers, by the name of their stream.
 

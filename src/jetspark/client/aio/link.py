@@ -42,6 +42,8 @@ from jetspark.protocol.nuid import Nuid
 
 log = logging.getLogger("jetspark.client")
 
+_CHANCE = random.Random()
+
 
 class Wire(asyncio.Protocol):
     """One transport of a link. A link has many over its life, one at a time."""
@@ -53,10 +55,12 @@ class Wire(asyncio.Protocol):
         self.paused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
         self.transport = transport
         self.transport.set_write_buffer_limits(high=256 * 1024)
 
     def data_received(self, data: bytes) -> None:
+        """Bytes from the server."""
         if self.codec is not None:
             data = self.codec.feed(data)
             answer = self.codec.take_output()
@@ -69,12 +73,15 @@ class Wire(asyncio.Protocol):
         self.link.received(self, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is closed."""
         self.link.wire_lost(self, exc or ConnectionLostError("the server closed the connection"))
 
     def pause_writing(self) -> None:
+        """The transport has enough to send."""
         self.paused = True
 
     def resume_writing(self) -> None:
+        """The transport has room again."""
         self.paused = False
         self.link.flush_output()
 
@@ -282,7 +289,7 @@ class Link(Exchange):
         options = self.options
         pool_size = len(self.pool.addresses)
         return reconnect_delay_s(
-            attempt, pool_size, options.reconnect_wait, options.reconnect_wait_max, random.random()
+            attempt, pool_size, options.reconnect_wait, options.reconnect_wait_max, _CHANCE.random()
         )
 
     async def _dial(self, address: ServerAddress) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.timestamps import parse_time
+from jetspark.client.aio.backup import BackupProgress, backup
 from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import consumer_config, stream_config, wire_time
+from jetspark.client.durations import Seconds
 from jetspark.client.errors import BadOptionError, NoRespondersError
 from jetspark.client.headers import Headers
 from jetspark.client.infos import ConsumerInfo, StreamInfo
@@ -158,6 +162,17 @@ class Stream:
         if not erase:
             document["no_erase"] = True
         await self.jetstream.api_request(f"STREAM.MSG.DELETE.{self.name}", document)
+
+    async def backup(
+        self,
+        folder: str | Path,
+        *,
+        progress: Callable[[BackupProgress], Any] | None = None,
+        consumers: bool = True,
+        timeout: Seconds = 30.0,
+    ) -> BackupProgress:
+        """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back."""
+        return await backup(self, folder, progress, consumers, timeout)
 
     # Consumers.
 

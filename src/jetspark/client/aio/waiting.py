@@ -67,3 +67,8 @@ class Awaited:
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self.wait().__await__()  # type: ignore[attr-defined,no-any-return]
+
+
+async def blocking(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Do something that waits for the disk without holding up the loop."""
+    return await asyncio.to_thread(function, *arguments)

@@ -403,7 +403,10 @@ def is_fatal(error: BaseException) -> bool:
     if isinstance(error, (AuthorizationError, StaleConnectionError)):
         return True
     words = str(error).lower()
-    return any([known in words for known in _FATAL_WORDS])
+    for known in _FATAL_WORDS:
+        if known in words:
+            return True
+    return False
 
 
 def _ignore() -> None:

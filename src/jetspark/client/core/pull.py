@@ -91,22 +91,18 @@ def meaning(block: bytes) -> int:
         return EMPTY
     if code == 423:
         return PIN_LOST
-    words = status_text(block).lower()
-    if code == 409 and "server shutdown" in words:
-        # It says what it owed, but the pull is to go on elsewhere, or here after the restart.
+    return _meaning_of_words(code, status_text(block).lower(), b"\r\nNats-Pending-Messages:" in block)
+
+
+def _meaning_of_words(code: int, words: str, says_pending: bool) -> int:
+    # A server that stops says what it owed, but the pull is to go on elsewhere, or here after the restart.
+    if code == 409 and ("server shutdown" in words or "leadership change" in words):
         return AGAIN
-    if b"\r\nNats-Pending-Messages:" in block:
+    if says_pending:
         return ENDED
-    if code == 408:
+    if code == 408 or (code == 409 and ("batch completed" in words or "exceeds maxbytes" in words)):
         return EMPTY
-    if code == 409:
-        if "leadership change" in words:
-            return AGAIN
-        if "maxwaiting" in words:
-            return CROWDED
-        if "batch completed" in words or "exceeds maxbytes" in words:
-            return EMPTY
-    return FATAL
+    return CROWDED if code == 409 and "maxwaiting" in words else FATAL
 
 
 def pull_error(block: bytes) -> PullError:

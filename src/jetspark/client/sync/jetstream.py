@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,12 +18,16 @@ from jetspark.client.errors import BadOptionError, JetStreamError, NoMatchingStr
 from jetspark.client.infos import AccountInfo, StreamInfo
 from jetspark.client.names import check_name
 from jetspark.client.sync import subscribing
+from jetspark.client.sync.backup import BackupProgress, restore
+from jetspark.client.sync.batch import PublishBatch
 from jetspark.client.sync.publishing import Publisher
 
 if TYPE_CHECKING:
     from jetspark.client.sync.connection import Connection
     from jetspark.client.sync.consumer import Consumer
+    from jetspark.client.sync.key_value import KeyValue
     from jetspark.client.sync.msg import Msg
+    from jetspark.client.sync.object_store import ObjectStore
     from jetspark.client.sync.ordered import OrderedConsumer
     from jetspark.client.sync.pull_subscription import PullSubscription
     from jetspark.client.sync.push_subscription import PushSubscription
@@ -146,6 +151,62 @@ class JetStream(Publisher):
         from jetspark.client.sync.stream import Stream
 
         return Stream(self, StreamInfo.read({"config": {"name": check_name("stream", name)}, "state": {}}))
+
+    def restore_stream(
+        self,
+        folder: str | Path,
+        *,
+        name: str = "",
+        progress: Callable[[BackupProgress], Any] | None = None,
+        timeout: Seconds = 30.0,
+    ) -> Stream:
+        """Make a stream again from a folder written by `Stream.backup` (or by the `nats` command)."""
+        return self._stream(restore(self, folder, name, progress, timeout))
+
+    def batch(self) -> PublishBatch:
+        """Several messages stored together or not at all; see `PublishBatch`."""
+        return PublishBatch(self)
+
+    # Buckets.
+
+    def create_key_value(self, bucket: str, **settings: Any) -> KeyValue:
+        """Make a key-value bucket.
+
+        Settings: `history`, `ttl`, `max_value_size`, `limit_marker_ttl`, and any of a stream.
+        """
+        from jetspark.client.sync.key_value import KeyValue, bucket_config
+
+        return KeyValue(self, bucket, self.create_stream(bucket_config(bucket, dict(settings))))
+
+    def key_value(self, bucket: str) -> KeyValue:
+        """A bucket that exists; BucketNotFoundError when it does not."""
+        from jetspark.client.sync.key_value import open_bucket
+
+        return open_bucket(self, bucket)
+
+    def delete_key_value(self, bucket: str) -> None:
+        """Remove a bucket with everything in it."""
+        self.delete_stream(f"KV_{bucket}")
+
+    def key_value_names(self) -> list[str]:
+        """The names of all buckets."""
+        return [name[3:] for name in self.stream_names("$KV.*.>") if name.startswith("KV_")]
+
+    def create_object_store(self, bucket: str, **settings: Any) -> ObjectStore:
+        """Make an object store. Settings: `ttl`, and any of a stream."""
+        from jetspark.client.sync.object_store import ObjectStore, store_config
+
+        return ObjectStore(self, bucket, self.create_stream(store_config(bucket, dict(settings))))
+
+    def object_store(self, bucket: str) -> ObjectStore:
+        """An object store that exists; BucketNotFoundError when it does not."""
+        from jetspark.client.sync.object_store import open_store
+
+        return open_store(self, bucket)
+
+    def delete_object_store(self, bucket: str) -> None:
+        """Remove an object store with everything in it."""
+        self.delete_stream(f"OBJ_{bucket}")
 
     # Consumers, by the name of their stream.
 

@@ -191,6 +191,13 @@ class OrderedConsumer(Consumer):
         request = self._request(expires_s, heartbeat_s, "", 0, 0, None)
         return OrderedConsuming(self, request, buffer, callback, True)
 
+    def consume_made(self) -> Consuming:
+        """Consume from the server's consumer as `make` left it, without making it again first."""
+        made = self.consume()
+        assert isinstance(made, OrderedConsuming)
+        made.begin_with_made()
+        return made
+
 
 class OrderedConsuming(Consuming):
     """A running consume that starts over from the last message whenever order is in doubt."""
@@ -200,6 +207,11 @@ class OrderedConsuming(Consuming):
     def _begin(self) -> None:
         self._made = False
         self._position = self._consumer._position
+
+    def begin_with_made(self) -> None:
+        """The consumer was just made, and nobody has read from it."""
+        self._made = True
+        self._pull()
 
     def __next__(self) -> Msg:
         queue = self._queue

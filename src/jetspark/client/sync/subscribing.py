@@ -27,8 +27,15 @@ if TYPE_CHECKING:
 
 
 def _wanted(
-    subject: str, stream: str, consumer: str, durable: str, queue: str, is_pull: bool, config: ConsumerConfig | None, settings: dict[str, Any]
-) -> Wanted:  # fmt: skip
+    subject: str,
+    stream: str,
+    consumer: str,
+    durable: str,
+    queue: str,
+    is_pull: bool,
+    config: ConsumerConfig | None,
+    settings: dict[str, Any],
+) -> Wanted:
     """What was asked for, with the settings that were really given."""
     if queue and not consumer and not durable:
         # Without a name every member would get a consumer, and every message, of its own.

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jetspark.client.sync.link import Link
+    from jetspark.client.sync.shared_wire import SharedWire
 
 Guard = AbstractContextManager[Any]
 
@@ -23,7 +23,7 @@ class Signal:
 
     __slots__ = ("_gate", "_link", "is_set")
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: SharedWire) -> None:
         self._link = link
         self.is_set = False
         self._gate: Any = None
@@ -103,3 +103,8 @@ class Task:
         """Wait for its end."""
         if not self.is_current:
             self._thread.join(timeout_s)
+
+
+def blocking(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Do something that waits for the disk."""
+    return function(*arguments)

@@ -1,10 +1,11 @@
 """One socket of a blocking link: TCP, TLS or a websocket, with reads and writes from different threads.
 
-TLS runs over memory buffers, because a TLS object must not be used by two threads at once while the socket under it may.
+TLS runs over memory buffers: a TLS object must not be used by two threads at once, while the socket under it may.
 """
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import ssl
@@ -123,8 +124,6 @@ class Wire:
 
     def close(self) -> None:
         """End both directions, so that a thread blocked on either wakes up."""
-        try:
+        with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self.sock.close()

@@ -1,0 +1,133 @@
+"""Backing a stream up to a folder and restoring it from one.
+
+The folder holds `backup.json` (settings and state) and `stream.tar.s2` (the server's snapshot as it came), the layout
+of the `nats` command, so that each can read what the other wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import msgspec
+
+from jetspark.client.aio.waiting import blocking
+from jetspark.client.api_errors import api_error
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import BadOptionError, JetStreamError, RequestTimeoutError
+from jetspark.client.infos import StreamInfo
+
+if TYPE_CHECKING:
+    from jetspark.client.aio.jetstream import JetStream
+    from jetspark.client.aio.stream import Stream
+
+SETTINGS_FILE = "backup.json"
+DATA_FILE = "stream.tar.s2"
+CHUNK_BYTES = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BackupProgress:
+    """How far a backup or restore has come."""
+
+    chunk_count: int
+    byte_count: int
+    is_done: bool
+
+
+Progress = Callable[[BackupProgress], Any]
+
+
+def _write_settings(folder: Path, answer: dict[str, Any]) -> BinaryIO:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SETTINGS_FILE).write_text(json.dumps(answer, indent=2), "utf-8")
+    return (folder / DATA_FILE).open("wb")
+
+
+async def backup(
+    stream: Stream, folder: str | Path, progress: Progress | None, consumers: bool, timeout: Seconds
+) -> BackupProgress:
+    """See `Stream.backup`."""
+    jetstream = stream.jetstream
+    connection = jetstream.connection
+    inbox = connection.new_inbox()
+    subscription = await connection.subscribe(inbox, pending_count_max=0, pending_bytes_max=0)
+    async with subscription:
+        request: dict[str, Any] = {"deliver_subject": inbox, "chunk_size": CHUNK_BYTES}
+        if not consumers:
+            request["no_consumers"] = True
+        answer = await jetstream.api_request(f"STREAM.SNAPSHOT.{stream.name}", request, timeout=timeout)
+        file = await blocking(_write_settings, Path(folder), answer)
+        chunk_count = byte_count = 0
+        try:
+            while True:
+                message = await subscription.next(seconds(timeout))
+                if message is None:
+                    raise RequestTimeoutError(f"the snapshot of {stream.name} stopped after {byte_count} bytes")
+                if message.status_code not in (0, 204):
+                    raise JetStreamError(f"snapshot failed: {message.status_code} {message.status_text}")
+                if not message.data:
+                    break
+                await blocking(file.write, message.data)
+                chunk_count += 1
+                byte_count += len(message.data)
+                if message.reply_bytes:
+                    await message.respond()
+                if progress is not None:
+                    progress(BackupProgress(chunk_count, byte_count, False))
+        finally:
+            await blocking(file.close)
+    done = BackupProgress(chunk_count, byte_count, True)
+    if progress is not None:
+        progress(done)
+    return done
+
+
+def _read_settings(folder: Path) -> tuple[dict[str, Any], BinaryIO]:
+    try:
+        settings = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
+        return settings, (folder / DATA_FILE).open("rb")
+    except OSError as error:
+        raise BadOptionError(f"{folder} holds no backup: {error}") from None
+
+
+async def restore(
+    jetstream: JetStream, folder: str | Path, name: str, progress: Progress | None, timeout: Seconds
+) -> StreamInfo:
+    """See `JetStream.restore_stream`."""
+    settings, file = await blocking(_read_settings, Path(folder))
+    config = dict(settings["config"])
+    if name:
+        config["name"] = name
+    timeout_s = seconds(timeout)
+    chunk_count = byte_count = 0
+    try:
+        request = {"config": config, "state": settings["state"]}
+        answer = await jetstream.api_request(f"STREAM.RESTORE.{config['name']}", request, timeout=timeout)
+        target = str(answer["deliver_subject"])
+        while chunk := await blocking(file.read, CHUNK_BYTES):
+            reply = await jetstream._link.request(target, b"", chunk, timeout_s)
+            if reply.data:
+                _check(reply.data)
+            chunk_count += 1
+            byte_count += len(chunk)
+            if progress is not None:
+                progress(BackupProgress(chunk_count, byte_count, False))
+        reply = await jetstream._link.request(target, b"", b"", timeout_s)
+    finally:
+        await blocking(file.close)
+    if progress is not None:
+        progress(BackupProgress(chunk_count, byte_count, True))
+    return StreamInfo.read(_check(reply.data))
+
+
+def _check(data: bytes) -> dict[str, Any]:
+    answer = msgspec.json.decode(data)
+    if not isinstance(answer, dict):
+        raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
+    if answer.get("error"):
+        raise api_error(answer["error"])
+    return answer

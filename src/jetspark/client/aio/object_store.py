@@ -1,0 +1,389 @@
+"""Object stores: things too large for a message, kept as chunks in a stream with a digest."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+import msgspec
+
+from jetspark.api.stream_config import Discard, StreamConfig
+from jetspark.client.aio.key_value import check_bucket
+from jetspark.client.aio.stream import Stream
+from jetspark.client.aio.waiting import blocking
+from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
+from jetspark.client.configs import stream_config
+from jetspark.client.durations import Seconds, nanoseconds
+from jetspark.client.errors import (
+    BadOptionError,
+    BucketNotFoundError,
+    ObjectDamagedError,
+    ObjectLinkError,
+    ObjectNotFoundError,
+)
+
+if TYPE_CHECKING:
+    from jetspark.client.aio.consuming import Consuming
+    from jetspark.client.aio.jetstream import JetStream
+    from jetspark.client.aio.ordered import OrderedConsumer
+
+CHUNK_BYTES: Final = 128 * 1024
+_DIGEST: Final = "SHA-256="
+# A link to a link to … is followed this far.
+LINK_DEPTH_MAX: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What is known of an object. A link has a target instead of chunks."""
+
+    name: str
+    bucket: str
+    nuid: str = ""
+    size: int = 0
+    chunks: int = 0
+    digest: str = ""
+    mtime: str = ""
+    description: str = ""
+    headers: dict[str, list[str]] = field(default_factory=dict)
+    metadata: dict[str, str] = field(default_factory=dict)
+    deleted: bool = False
+    chunk_bytes: int = CHUNK_BYTES
+    link_bucket: str = ""
+    link_name: str = ""
+
+    @property
+    def is_link(self) -> bool:
+        """It stands for another object, or for a whole store."""
+        return bool(self.link_bucket)
+
+    @classmethod
+    def read(cls, data: bytes, mtime: str) -> ObjectInfo:
+        """From a stored document."""
+        raw = msgspec.json.decode(data)
+        options = raw.get("options") or {}
+        link = options.get("link") or {}
+        return cls(
+            name=raw["name"],
+            bucket=raw.get("bucket", ""),
+            nuid=raw.get("nuid", ""),
+            size=int(raw.get("size", 0)),
+            chunks=int(raw.get("chunks", 0)),
+            digest=raw.get("digest", ""),
+            mtime=mtime,
+            description=raw.get("description", ""),
+            headers=dict(raw.get("headers") or {}),
+            metadata=dict(raw.get("metadata") or {}),
+            deleted=bool(raw.get("deleted", False)),
+            chunk_bytes=int(options.get("max_chunk_size", CHUNK_BYTES)),
+            link_bucket=link.get("bucket", ""),
+            link_name=link.get("name", ""),
+        )
+
+    def document(self) -> bytes:
+        """To be stored."""
+        raw: dict[str, Any] = {"name": self.name}
+        if self.description:
+            raw["description"] = self.description
+        if self.headers:
+            raw["headers"] = self.headers
+        if self.metadata:
+            raw["metadata"] = self.metadata
+        options: dict[str, Any] = {}
+        if self.is_link:
+            options["link"] = {"bucket": self.link_bucket, **({"name": self.link_name} if self.link_name else {})}
+        else:
+            options["max_chunk_size"] = self.chunk_bytes
+        raw.update(options=options, bucket=self.bucket, nuid=self.nuid, size=self.size, chunks=self.chunks)
+        raw["mtime"] = "0001-01-01T00:00:00Z"
+        if self.digest:
+            raw["digest"] = self.digest
+        if self.deleted:
+            raw["deleted"] = True
+        return msgspec.json.encode(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectResult:
+    """An object's bytes and what is known of it."""
+
+    info: ObjectInfo
+    data: bytes
+
+
+def store_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:
+    """The stream behind an object store."""
+    ttl: Seconds = settings.pop("ttl", 0)
+    base = StreamConfig(
+        name=f"OBJ_{check_bucket(bucket)}",
+        subjects=(f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"),
+        discard=Discard.NEW,
+        allow_rollup_hdrs=True,
+        allow_direct=True,
+        max_age=nanoseconds(ttl) if ttl else 0,
+    )
+    return stream_config(base, "", settings)
+
+
+class ObjectStore:
+    """One store of objects."""
+
+    def __init__(self, jetstream: JetStream, bucket: str, stream: Stream) -> None:
+        self._jetstream = jetstream
+        self._stream = stream
+        self.bucket = bucket
+
+    def _meta_subject(self, name: str) -> str:
+        return f"$O.{self.bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+    async def put(
+        self,
+        name: str,
+        data: bytes | str | Path | BinaryIO,
+        *,
+        description: str = "",
+        headers: dict[str, list[str]] | None = None,
+        metadata: dict[str, str] | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> ObjectInfo:
+        """Store an object: bytes, text, the file at a Path, or an open file. What had the name before is removed."""
+        if not name:
+            raise BadOptionError("an object needs a name")
+        if chunk_bytes < 1:
+            raise BadOptionError("chunk_bytes must be above zero")
+        old = await self._find(name)
+        with self._jetstream._link.guard:
+            nuid = self._jetstream._link.core.nuid.next()
+        subject = f"$O.{self.bucket}.C.{nuid}"
+        digest = hashlib.sha256()
+        size = chunks = 0
+        source = await blocking(_open, data)
+        try:
+            while chunk := await blocking(source.read, chunk_bytes):
+                await self._jetstream.publish_async(subject, chunk)
+                digest.update(chunk)
+                size += len(chunk)
+                chunks += 1
+            await self._jetstream.flush()
+        except BaseException:
+            await self._stream.purge(subject=subject)
+            raise
+        finally:
+            if source is not data:
+                await blocking(source.close)
+        info = ObjectInfo(
+            name, self.bucket, nuid, size, chunks, _DIGEST + base64.urlsafe_b64encode(digest.digest()).decode(),
+            description=description, headers=headers or {}, metadata=metadata or {}, chunk_bytes=chunk_bytes,
+        )  # fmt: skip
+        await self._write(info)
+        if old is not None and old.nuid and not old.deleted:
+            await self._stream.purge(subject=f"$O.{self.bucket}.C.{old.nuid}")
+        return await self.info(name)
+
+    async def _write(self, info: ObjectInfo) -> None:
+        await self._jetstream.publish(self._meta_subject(info.name), info.document(), headers={"Nats-Rollup": "sub"})
+
+    async def _find(self, name: str) -> ObjectInfo | None:
+        try:
+            stored = await self._stream.get_msg(last_by_subject=self._meta_subject(name))
+        except MessageNotFoundError:
+            return None
+        return ObjectInfo.read(stored.data, str(stored.timestamp_ns))
+
+    async def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
+        """What is known of an object; ObjectNotFoundError when there is none."""
+        found = await self._find(name)
+        if found is None or (found.deleted and not show_deleted):
+            raise ObjectNotFoundError(name)
+        return found
+
+    async def get(self, name: str, *, write_to: Path | BinaryIO | None = None) -> ObjectResult:
+        """An object's bytes, checked against its digest; into a file when `write_to` is given."""
+        info = await self.info(name)
+        store = self
+        for _ in range(LINK_DEPTH_MAX):
+            if not info.is_link:
+                break
+            if not info.link_name:
+                raise ObjectLinkError(f"{name} is a link to the store {info.link_bucket}, not to an object")
+            if info.link_bucket != store.bucket:
+                store = await open_store(self._jetstream, info.link_bucket)
+            info = await store.info(info.link_name)
+        if info.is_link:
+            raise ObjectLinkError(f"{name} links too far")
+        data = await store._read(info, write_to)
+        return ObjectResult(info, data)
+
+    async def _read(self, info: ObjectInfo, write_to: Path | BinaryIO | None) -> bytes:
+        digest = hashlib.sha256()
+        parts: list[bytes] = []
+        size = 0
+        target = await blocking(write_to.open, "wb") if isinstance(write_to, Path) else write_to
+        try:
+            if info.chunks:
+                consumer = await self._stream.ordered_consumer(filter_subjects=[f"$O.{self.bucket}.C.{info.nuid}"])
+                async with consumer.consume(max_bytes=8 * 1024 * 1024) as messages:
+                    for _ in range(info.chunks):
+                        message = await messages.next(self._jetstream._request_timeout_s)
+                        if message is None:
+                            raise ObjectDamagedError(f"{info.name}: a chunk is missing after {size} bytes")
+                        digest.update(message.data)
+                        size += len(message.data)
+                        if target is None:
+                            parts.append(message.data)
+                        else:
+                            await blocking(target.write, message.data)
+                await consumer.delete()
+        finally:
+            if target is not None and target is not write_to:
+                await blocking(target.close)
+        wanted = info.digest.removeprefix(_DIGEST).rstrip("=")
+        if size != info.size or base64.urlsafe_b64encode(digest.digest()).decode().rstrip("=") != wanted:
+            raise ObjectDamagedError(f"{info.name}: digest or size is not the one that was put")
+        return b"".join(parts)
+
+    async def delete(self, name: str) -> None:
+        """Remove an object; a mark stays."""
+        info = await self.info(name)
+        await self._write(replace(info, size=0, chunks=0, digest="", deleted=True))
+        if info.nuid:
+            await self._stream.purge(subject=f"$O.{self.bucket}.C.{info.nuid}")
+
+    async def update_meta(
+        self, name: str, *, rename: str = "", description: str | None = None, metadata: dict[str, str] | None = None
+    ) -> ObjectInfo:
+        """Change an object's name, description or metadata; its bytes stay."""
+        info = await self.info(name)
+        changed = replace(
+            info,
+            name=rename or info.name,
+            description=info.description if description is None else description,
+            metadata=info.metadata if metadata is None else metadata,
+        )
+        if rename and rename != name:
+            taken = await self._find(rename)
+            if taken is not None and not taken.deleted:
+                raise BadOptionError(f"an object {rename!r} exists")
+        await self._write(changed)
+        if rename and rename != name:
+            await self._stream.purge(subject=self._meta_subject(name))
+        return await self.info(changed.name)
+
+    async def add_link(self, name: str, target: ObjectInfo) -> ObjectInfo:
+        """A name for an object that exists, here or in another store."""
+        if target.deleted or target.is_link:
+            raise ObjectLinkError("a link needs an object that exists and is no link itself")
+        return await self._link(name, target.bucket, target.name)
+
+    async def add_bucket_link(self, name: str, bucket: str) -> ObjectInfo:
+        """A name for a whole other store."""
+        return await self._link(name, check_bucket(bucket), "")
+
+    async def _link(self, name: str, bucket: str, target: str) -> ObjectInfo:
+        found = await self._find(name)
+        if found is not None and not found.deleted and not found.is_link:
+            raise ObjectLinkError(f"an object {name!r} exists")
+        with self._jetstream._link.guard:
+            nuid = self._jetstream._link.core.nuid.next()
+        await self._write(ObjectInfo(name, self.bucket, nuid, link_bucket=bucket, link_name=target))
+        return await self.info(name)
+
+    async def list(self, *, show_deleted: bool = False) -> list[ObjectInfo]:
+        """Every object."""
+        async with await self.watch() as watcher:
+            found = await watcher.initial()
+        return [info for info in found if show_deleted or not info.deleted]
+
+    async def watch(self) -> ObjectWatcher:
+        """Every object and every change: iterate; None comes once, after what was there at the beginning."""
+        consumer = await self._stream.ordered_consumer(
+            filter_subjects=[f"$O.{self.bucket}.M.>"], deliver_policy="last_per_subject"
+        )
+        await consumer.make()
+        return ObjectWatcher(consumer)
+
+    async def seal(self) -> None:
+        """Allow no further change, ever."""
+        await self._stream.update(sealed=True)
+
+    async def byte_count(self) -> int:
+        """What the store takes on the server."""
+        return (await self._stream.info()).state.bytes
+
+
+class ObjectWatcher:
+    """A running watch. Use it as a context manager, or stop it."""
+
+    def __init__(self, consumer: OrderedConsumer) -> None:
+        self._marks_now = consumer.cached_info.num_pending == 0
+        self._initial_done = False
+        self._messages: Consuming = consumer.consume_made()
+
+    def __aiter__(self) -> ObjectWatcher:
+        return self
+
+    async def __anext__(self) -> ObjectInfo | None:
+        if self._marks_now:
+            self._marks_now = False
+            self._initial_done = True
+            return None
+        message = await self._messages.__anext__()
+        metadata = message.metadata
+        if not self._initial_done and metadata.pending_count == 0:
+            self._marks_now = True
+        return ObjectInfo.read(message.data, str(metadata.timestamp_ns))
+
+    async def initial(self) -> list[ObjectInfo]:
+        """Everything that was there at the beginning."""
+        found: list[ObjectInfo] = []
+        while not self._initial_done:
+            info = await self.__anext__()
+            if info is not None:
+                found.append(info)
+        return found
+
+    async def stop(self) -> None:
+        """End the watch."""
+        await self._messages.stop()
+
+    async def __aenter__(self) -> ObjectWatcher:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        if not self._messages._link.is_closed:
+            await self.stop()
+
+
+class _Bytes:
+    """Bytes read like a file."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        start = self._position
+        self._position += size
+        return self._data[start : start + size]
+
+    def close(self) -> None:
+        return None
+
+
+def _open(data: bytes | str | Path | BinaryIO) -> Any:
+    if isinstance(data, Path):
+        return data.open("rb")
+    if isinstance(data, str):
+        return _Bytes(data.encode())
+    return _Bytes(data) if isinstance(data, bytes) else data
+
+
+async def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:
+    """A store that exists."""
+    try:
+        return ObjectStore(jetstream, bucket, await jetstream.stream(f"OBJ_{check_bucket(bucket)}"))
+    except StreamNotFoundError:
+        raise BucketNotFoundError(bucket) from None

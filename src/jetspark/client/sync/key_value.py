@@ -1,0 +1,346 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Key-value buckets: a stream that keeps the last values of every key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from jetspark.api.stream_config import Discard, StreamConfig
+from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError, WrongLastSequenceError
+from jetspark.client.configs import stream_config
+from jetspark.client.durations import Seconds, nanoseconds, seconds
+from jetspark.client.errors import (
+    BadOptionError,
+    BucketNotFoundError,
+    KeyDeletedError,
+    KeyExistsError,
+    KeyNotFoundError,
+    KeyRevisionError,
+)
+from jetspark.client.headers import Headers
+from jetspark.client.sync.msg import Msg
+from jetspark.client.sync.stream import StoredMsg, Stream
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.consuming import Consuming
+    from jetspark.client.sync.jetstream import JetStream
+    from jetspark.client.sync.ordered import OrderedConsumer
+
+_BUCKET: Final = re.compile(r"^[a-zA-Z0-9_-]+$")
+_KEY: Final = re.compile(r"^[-/_=.a-zA-Z0-9]+$")
+_PATTERN: Final = re.compile(r"^[-/_=.a-zA-Z0-9*]*>?$")
+HISTORY_MAX: Final = 64
+PUT: Final = "PUT"
+DELETE: Final = "DEL"
+PURGE: Final = "PURGE"
+_TWO_MINUTES_NS: Final = 120 * 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueEntry:
+    """One value of a key, or the mark that it was deleted."""
+
+    bucket: str
+    key: str
+    value: bytes
+    revision: int
+    timestamp_ns: int
+    operation: str
+    pending_count: int = 0
+
+    @property
+    def is_deleted(self) -> bool:
+        """The key has no value."""
+        return self.operation != PUT
+
+
+@dataclass(frozen=True, slots=True)
+class KeyValueStatus:
+    """A bucket's settings and size."""
+
+    bucket: str
+    value_count: int
+    byte_count: int
+    history: int
+    ttl_s: float
+
+
+def check_bucket(bucket: str) -> str:
+    """The name of a bucket, when it can be one."""
+    if not _BUCKET.match(bucket):
+        raise BadOptionError(f"not a bucket name: {bucket!r}")
+    return bucket
+
+
+def check_key(key: str) -> str:
+    """A key, when it can be one."""
+    if not _KEY.match(key) or key[0] == "." or key[-1] == "." or ".." in key:
+        raise BadOptionError(f"not a key: {key!r}")
+    return key
+
+
+def _operation(headers: Headers) -> str:
+    told = headers.get("KV-Operation", "")
+    if told in (DELETE, PURGE):
+        return told
+    # A marker the server itself left when the last value's time was over.
+    reason = headers.get("Nats-Marker-Reason", "")
+    return {"": PUT, "MaxAge": PURGE, "Purge": PURGE}.get(reason, DELETE)
+
+
+def bucket_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:
+    """The stream behind a bucket."""
+    history = int(settings.pop("history", 1))
+    if not 1 <= history <= HISTORY_MAX:
+        raise BadOptionError(f"history is 1 to {HISTORY_MAX}")
+    ttl = settings.pop("ttl", 0)
+    marker_ttl = settings.pop("limit_marker_ttl", 0)
+    max_value_size = int(settings.pop("max_value_size", -1))
+    base = StreamConfig(
+        name=f"KV_{check_bucket(bucket)}",
+        subjects=(f"$KV.{bucket}.>",),
+        max_msgs_per_subject=history,
+        max_msg_size=max_value_size,
+        discard=Discard.NEW,
+        allow_rollup_hdrs=True,
+        deny_delete=True,
+        allow_direct=True,
+        max_age=nanoseconds(ttl) if ttl else 0,
+        duplicate_window=min(_TWO_MINUTES_NS, nanoseconds(ttl)) if ttl else _TWO_MINUTES_NS,
+    )
+    if marker_ttl:
+        base = replace(base, allow_msg_ttl=True, subject_delete_marker_ttl=nanoseconds(marker_ttl))
+    return stream_config(base, "", settings)
+
+
+class KeyValue:
+    """One bucket."""
+
+    def __init__(self, jetstream: JetStream, bucket: str, stream: Stream) -> None:
+        self._jetstream = jetstream
+        self._stream = stream
+        self.bucket = bucket
+        self._prefix = f"$KV.{bucket}."
+
+    def get(self, key: str, *, revision: int = 0) -> KeyValueEntry:
+        """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none."""
+        entry = self._entry(check_key(key), revision)
+        if entry.is_deleted:
+            raise KeyDeletedError(key, entry.revision)
+        return entry
+
+    def _entry(self, key: str, revision: int) -> KeyValueEntry:
+        try:
+            if revision:
+                stored = self._stream.get_msg(revision)
+            else:
+                stored = self._stream.get_msg(last_by_subject=self._prefix + key)
+        except MessageNotFoundError:
+            raise KeyNotFoundError(key) from None
+        if stored.subject != self._prefix + key:
+            raise KeyNotFoundError(key)
+        return self._read(stored)
+
+    def _read(self, stored: StoredMsg) -> KeyValueEntry:
+        key = stored.subject[len(self._prefix) :]
+        operation = _operation(stored.headers)
+        return KeyValueEntry(self.bucket, key, stored.data, stored.seq, stored.timestamp_ns, operation)
+
+    def put(self, key: str, value: bytes | str) -> int:
+        """Give a key a value; the revision it got."""
+        ack = self._jetstream.publish(self._prefix + check_key(key), value)
+        return ack.seq
+
+    def create(self, key: str, value: bytes | str, *, ttl: Seconds | None = None) -> int:
+        """Give a key a value only if it has none; KeyExistsError otherwise."""
+        try:
+            return self._put_if(key, value, 0, ttl)
+        except KeyRevisionError:
+            entry = self._entry(key, 0)
+            if not entry.is_deleted:
+                raise KeyExistsError(key, entry.revision) from None
+            return self._put_if(key, value, entry.revision, ttl)
+
+    def update(self, key: str, value: bytes | str, last: int) -> int:
+        """Give a key a value only if its revision is still the one named; KeyRevisionError otherwise."""
+        return self._put_if(key, value, last, None)
+
+    def _put_if(self, key: str, value: bytes | str, last: int, ttl: Seconds | None) -> int:
+        subject = self._prefix + check_key(key)
+        try:
+            ack = self._jetstream.publish(subject, value, expect_last_subject_seq=last, ttl=ttl)
+        except WrongLastSequenceError as error:
+            raise KeyRevisionError(key, last) from error
+        return ack.seq
+
+    def delete(self, key: str, *, last: int | None = None) -> None:
+        """Take a key's value away; its history stays."""
+        self._mark(key, {"KV-Operation": DELETE}, last, None)
+
+    def purge(self, key: str, *, last: int | None = None, ttl: Seconds | None = None) -> None:
+        """Take a key's value and history away."""
+        self._mark(key, {"KV-Operation": PURGE, "Nats-Rollup": "sub"}, last, ttl)
+
+    def _mark(self, key: str, headers: dict[str, str], last: int | None, ttl: Seconds | None) -> None:
+        subject = self._prefix + check_key(key)
+        try:
+            self._jetstream.publish(subject, b"", headers=headers, expect_last_subject_seq=last, ttl=ttl)
+        except WrongLastSequenceError as error:
+            raise KeyRevisionError(key, last or 0) from error
+
+    def watch(
+        self,
+        keys: str | Iterable[str] = ">",
+        *,
+        include_history: bool = False,
+        ignore_deletes: bool = False,
+        meta_only: bool = False,
+        updates_only: bool = False,
+        from_revision: int = 0,
+    ) -> KeyWatcher:
+        """The values of some keys and every change after them.
+
+        Iterate over it: entries, and one None when everything that was there at the beginning has been given.
+        """
+        patterns = [keys] if isinstance(keys, str) else list(keys)
+        for pattern in patterns:
+            if not pattern or not _PATTERN.match(pattern):
+                raise BadOptionError(f"not a key or pattern: {pattern!r}")
+        options: dict[str, Any] = {"filter_subjects": [self._prefix + pattern for pattern in patterns]}
+        if updates_only:
+            options["deliver_policy"] = "new"
+        elif from_revision:
+            options["opt_start_seq"] = from_revision
+        elif not include_history:
+            options["deliver_policy"] = "last_per_subject"
+        if meta_only:
+            options["headers_only"] = True
+        consumer = self._stream.ordered_consumer(**options)
+        consumer.make()
+        has_values = consumer.cached_info.num_pending > 0
+        return KeyWatcher(self, consumer, ignore_deletes, has_values, updates_only)
+
+    def keys(self, pattern: str = ">") -> list[str]:
+        """The keys that have a value."""
+        with self.watch(pattern, ignore_deletes=True, meta_only=True) as watcher:
+            return sorted({entry.key for entry in watcher.initial()})
+
+    def history(self, key: str) -> list[KeyValueEntry]:
+        """What is kept of a key's values, oldest first; KeyNotFoundError when there is nothing."""
+        with self.watch(check_key(key), include_history=True) as watcher:
+            entries = watcher.initial()
+        if not entries:
+            raise KeyNotFoundError(key)
+        return entries
+
+    def purge_deletes(self, *, older_than: Seconds = 1800) -> int:
+        """Remove the marks of deleted keys that are old enough; how many keys were cleaned."""
+        with self.watch(meta_only=True) as watcher:
+            entries = watcher.initial()
+        newest_ns = max((entry.timestamp_ns for entry in entries), default=0)
+        count = 0
+        for entry in entries:
+            if entry.is_deleted:
+                keeps = 1 if newest_ns - entry.timestamp_ns < nanoseconds(older_than) else 0
+                self._stream.purge(subject=self._prefix + entry.key, keep=keeps)
+                count += 1
+        return count
+
+    def status(self) -> KeyValueStatus:
+        """The bucket's settings and size."""
+        info = self._stream.info()
+        config, state = info.config, info.state
+        history = max(1, config.max_msgs_per_subject)
+        return KeyValueStatus(self.bucket, state.messages, state.bytes, history, config.max_age / 1e9)
+
+
+class KeyWatcher:
+    """A running watch. Use it as a context manager, or stop it."""
+
+    def __init__(
+        self, bucket: KeyValue, consumer: OrderedConsumer, ignore_deletes: bool, has_values: bool, updates_only: bool
+    ) -> None:
+        self._bucket = bucket
+        self._ignore_deletes = ignore_deletes
+        self._messages: Consuming = consumer.consume_made()
+        self._initial_done = False
+        self._marks_now = not has_values and not updates_only
+        if updates_only:
+            self._initial_done = True
+
+    def __iter__(self) -> KeyWatcher:
+        return self
+
+    def __next__(self) -> KeyValueEntry | None:
+        while True:
+            if self._marks_now:
+                self._marks_now = False
+                self._initial_done = True
+                return None
+            entry = self._entry(self._messages.__next__())
+            if not self._initial_done and entry.pending_count == 0:
+                self._marks_now = True
+            if self._ignore_deletes and entry.is_deleted:
+                continue
+            return entry
+
+    def next(self, timeout: Seconds | None = None) -> KeyValueEntry | None:
+        """The next entry or the mark (None); None also when nothing came in time."""
+        deadline_s = None if timeout is None else self._messages._link.now() + seconds(timeout)
+        while not self._marks_now:
+            left_s = None if deadline_s is None else max(0.0, deadline_s - self._messages._link.now())
+            message = self._messages.next(left_s)
+            if message is None:
+                return None
+            entry = self._entry(message)
+            if not self._initial_done and entry.pending_count == 0:
+                self._marks_now = True
+            if not (self._ignore_deletes and entry.is_deleted):
+                return entry
+        self._marks_now = False
+        self._initial_done = True
+        return None
+
+    def initial(self) -> list[KeyValueEntry]:
+        """Everything that was there at the beginning."""
+        entries: list[KeyValueEntry] = []
+        while not self._initial_done:
+            entry = self.__next__()
+            if entry is not None:
+                entries.append(entry)
+        return entries
+
+    def _entry(self, message: Msg) -> KeyValueEntry:
+        metadata = message.metadata
+        key = message.subject[len(self._bucket._prefix) :]
+        return KeyValueEntry(
+            self._bucket.bucket,
+            key,
+            message.data,
+            metadata.stream_sequence,
+            metadata.timestamp_ns,
+            _operation(message.headers) if message.header_block else PUT,
+            metadata.pending_count,
+        )
+
+    def stop(self) -> None:
+        """End the watch."""
+        self._messages.stop()
+
+    def __enter__(self) -> KeyWatcher:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if not self._messages._link.is_closed:
+            self.stop()
+
+
+def open_bucket(jetstream: JetStream, bucket: str) -> KeyValue:
+    """A bucket that exists."""
+    try:
+        return KeyValue(jetstream, bucket, jetstream.stream(f"KV_{check_bucket(bucket)}"))
+    except StreamNotFoundError:
+        raise BucketNotFoundError(bucket) from None

@@ -1,0 +1,75 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Processing a message in a block that settles it: acknowledged when the block ends well, given back when it fails."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import JetsparkError
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.msg import Msg
+    from jetspark.client.sync.waiting import Signal
+
+
+class Processing:
+    """`with msg.processing(): …`
+
+    Ends well: ack (with `wait`, confirmed). Raises one of `term_on`: term, with the error as the reason. Raises
+    anything else: nak, with `nak_delay`. The error goes on. Meanwhile every `progress_every` seconds the server is
+    told that work goes on, so the message is not delivered to somebody else; 0 turns that off.
+    """
+
+    def __init__(
+        self,
+        message: Msg,
+        *,
+        term_on: type[BaseException] | tuple[type[BaseException], ...] = (),
+        nak_delay: Seconds = 0,
+        progress_every: Seconds = 10.0,
+        wait: bool = False,
+    ) -> None:
+        self._message = message
+        self._term_on = term_on
+        self._nak_delay = nak_delay
+        self._progress_s = seconds(progress_every)
+        self._wait = wait
+        self._ended = False
+        self._signal: Signal | None = None
+        self._task: Any = None
+
+    def __enter__(self) -> Msg:
+        link = self._message.inbox.owner
+        if self._progress_s > 0 and not self._message.inbox.ack_none:
+            self._task = link.spawn(self._tell_progress)
+        return self._message
+
+    def _tell_progress(self) -> None:
+        link = self._message.inbox.owner
+        while not self._ended:
+            signal = link.signal()
+            self._signal = signal
+            if self._ended or signal.wait(self._progress_s):
+                return
+            if not link.is_closed:
+                self._message.in_progress()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended = True
+        if self._signal is not None:
+            self._signal.set()
+        if error is None:
+            self._message.ack(wait=self._wait)
+            return
+        try:
+            if isinstance(error, self._term_on):
+                self._message.term(f"{type(error).__name__}: {error}")
+            else:
+                self._message.nak(delay=self._nak_delay)
+        except JetsparkError as failure:
+            # The block's own error matters more; the server delivers again when the ack wait is over.
+            self._message.inbox.owner.report(failure)

@@ -1,0 +1,340 @@
+"""Who reads the socket of a blocking link, and who writes it.
+
+One thread at a time reads (the leader). A thread that has to wait leads if nobody does, and so reads its own answer
+without a switch of threads; the others are woken when their answer came or when the lead is free. A background thread
+(see `link`) leads when nobody waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import random
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from jetspark.client.core import connection as states
+from jetspark.client.core.connection import ConnectionCore, is_fatal
+from jetspark.client.core.message import MessageCore
+from jetspark.client.core.options import ConnectOptions
+from jetspark.client.core.pending import Pending
+from jetspark.client.core.server_pool import ServerAddress, ServerPool
+from jetspark.client.errors import (
+    ConnectionLostError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from jetspark.client.sync.exchange import Exchange
+from jetspark.client.sync.waiting import Signal, Task
+from jetspark.client.sync.wire import Wire
+from jetspark.protocol.nuid import Nuid
+
+log = logging.getLogger("jetspark.client")
+
+# A publisher sends by itself once this much waits; the background thread sends smaller rests.
+FLUSH_BYTES = 64 * 1024
+
+
+class SharedWire(Exchange):
+    """A socket that many threads wait on."""
+
+    def __init__(self, options: ConnectOptions, make_message: Callable[..., MessageCore]) -> None:
+        self.options = options
+        self._lock = threading.RLock()
+        self.guard = self._lock
+        self.pool = ServerPool(options.servers, random.shuffle if options.randomize_servers else None)
+        self.core = ConnectionCore(
+            Nuid(os.urandom), options.inbox_prefix, options.pending_bytes_max, make_message, self
+        )
+        self.address: ServerAddress | None = None
+        self.is_tls = False
+        self._wire: Wire | None = None
+        # Who reads. The role lock is held for moments only, never while waiting.
+        self._role_lock = threading.Lock()
+        self._has_leader = False
+        self._followers: deque[Signal] = deque()
+        self.leading: Signal | None = None
+        self._leader_ident = 0
+        self._left_at_s = 0.0
+        # The background thread.
+        self._io_event = threading.Event()
+        self._io_leads = False
+        self._io_watches = False
+        self._waker, self._waked = socket.socketpair()
+        self._lost_error: BaseException | None = None
+        self._closing = False
+        self._hooks: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None] = queue.SimpleQueue()
+        self._hook_thread: threading.Thread | None = None
+
+    # Waiting, for everything above.
+
+    def signal(self) -> Signal:
+        """Something to wait for."""
+        return Signal(self)
+
+    def now(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        time.sleep(seconds)
+
+    def spawn(self, function: Callable[..., Any], *arguments: Any) -> Task:
+        """Run in the background until it ends."""
+        return Task(function, arguments, self.report)
+
+    def is_current(self, task: Task | None) -> bool:
+        """The caller runs inside this background task."""
+        return task is not None and task.is_current
+
+    def join(self, task: Task | None, timeout_s: float) -> None:
+        """Wait for a background task, at most so long."""
+        if task is not None:
+            task.join(timeout_s)
+
+    def join_only(self, task: Task, timeout_s: float | None) -> None:
+        """Wait for a background task."""
+        task.join(timeout_s)
+        if task.is_running and not task.is_current:
+            raise RequestTimeoutError(f"still running after {timeout_s} s")
+
+    def report(self, error: BaseException | None) -> None:
+        """Tell the user about something nobody waits for: the log, and the hook."""
+        if error is None:
+            return
+        log.error("%s: %s", type(error).__name__, error, exc_info=error if error.__traceback__ else None)
+        self._hook(self.options.on_error, error)
+
+    def call_hook(self, hook: Callable[..., Any], *arguments: Any) -> None:
+        """Call a user's function beside the work; what it raises is logged."""
+        self._hook(hook, *arguments)
+
+    def _hook(self, hook: Callable[..., Any] | None, *arguments: Any) -> None:
+        if hook is None:
+            return
+        with self._lock:
+            if self._hook_thread is None:
+                self._hook_thread = threading.Thread(
+                    target=_run_hooks, args=(self._hooks,), name="jetspark hooks", daemon=True
+                )
+                self._hook_thread.start()
+        self._hooks.put((hook, arguments))
+
+    # The lead.
+
+    def drive(self, signal: Signal, timeout_s: float | None) -> bool:
+        """Wait for a signal, reading the socket meanwhile if nobody else does. False when the time was over first."""
+        self.flush_output()
+        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while not signal.is_set:
+            left_s = None if deadline_s is None else deadline_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                return False
+            with self._role_lock:
+                leads = not self._has_leader and self._wire is not None
+                if leads:
+                    self._has_leader = True
+                    self.leading = signal
+                    self._leader_ident = threading.get_ident()
+                else:
+                    signal.prepare()
+                    self._followers.append(signal)
+                    must_kick = self._io_leads
+            if leads:
+                self._lead(signal, deadline_s)
+                continue
+            if must_kick:
+                self._kick()
+            try:
+                signal.block(left_s)
+            finally:
+                with self._role_lock:
+                    if signal in self._followers:
+                        self._followers.remove(signal)
+        return True
+
+    def _lead(self, signal: Signal, deadline_s: float | None) -> None:
+        """Read until the signal is set or the time is over."""
+        try:
+            while not signal.is_set:
+                wire = self._wire
+                if wire is None:
+                    return
+                left_s = None if deadline_s is None else deadline_s - time.monotonic()
+                if left_s is not None and left_s <= 0:
+                    return
+                self._read(wire, left_s)
+        finally:
+            self._resign()
+
+    def _resign(self) -> None:
+        """Give the lead to somebody who waits, or leave it to the background thread."""
+        follower: Signal | None = None
+        with self._role_lock:
+            self._has_leader = False
+            self.leading = None
+            if self._followers and self._wire is not None:
+                follower = self._followers.popleft()
+            self._left_at_s = time.monotonic()
+        if follower is not None:
+            follower.nudge()
+        elif not self._io_watches:
+            self._io_event.set()
+
+    def leader_signalled(self) -> None:
+        """The leader's own signal was set; when another thread did it, the leader still waits in the kernel."""
+        if threading.get_ident() != self._leader_ident:
+            self._kick()
+
+    def _kick(self) -> None:
+        """Whoever leads waits in the kernel: ask it to look around (and the background thread to step back)."""
+        try:
+            self._waker.send(b"k")
+        except OSError:
+            return
+
+    def _read(self, wire: Wire, timeout_s: float | None) -> None:
+        try:
+            data = wire.read(timeout_s)
+            if data:
+                self._feed(wire, data)
+        except (OSError, ConnectionLostError, ProtocolError, ValueError) as error:
+            self._wire_lost(wire, error)
+
+    def _feed(self, wire: Wire, data: bytes) -> None:
+        core = self.core
+        with self._lock:
+            if wire is not self._wire:
+                return
+            finished = False
+            try:
+                core.feed(data)
+                finished = True
+            except ProtocolError as error:
+                finished = True
+                self._wire_lost(wire, error)
+            finally:
+                if not finished:
+                    # Interrupted (Ctrl-C) in the middle of a chunk: its rest is lost, so the connection starts anew.
+                    self._wire_lost(wire, ConnectionLostError("reading was interrupted"))
+            must_send = bool(core.control)
+            has_news = core.errors or core.discovered_urls or core.lame_duck_news
+        if must_send:
+            self.flush_output()
+        if has_news:
+            self._tell_news()
+
+    def _tell_news(self) -> None:
+        core = self.core
+        with self._lock:
+            errors, core.errors = core.errors, []
+            urls, core.discovered_urls = core.discovered_urls, []
+            is_lame_duck, core.lame_duck_news = core.lame_duck_news, False
+        if urls and not self.options.ignore_discovered_servers:
+            scheme = self.address.scheme if self.address is not None else "nats"
+            for url in self.pool.discovered(urls, scheme):
+                self._hook(self.options.on_discovered_server, url)
+        if is_lame_duck:
+            self._hook(self.options.on_lame_duck)
+        for error in errors:
+            if core.state == states.UP:
+                self.report(error)
+            if is_fatal(error) and self._wire is not None:
+                self._wire_lost(self._wire, error)
+
+    # Output.
+
+    @property
+    def congested(self) -> bool:
+        """Never for long: this face sends before it returns."""
+        return self.core.out_bytes > FLUSH_BYTES
+
+    def send(self, frame: bytes) -> None:
+        """Queue a frame; it is sent when enough waits, when its thread waits, or by the background thread."""
+        with self._lock:
+            self.core.send(frame)
+            size = self.core.out_bytes
+        if size > FLUSH_BYTES:
+            self.flush_output()
+        elif not self._io_watches:
+            self._wake_io()
+
+    def publish(self, subject: str, reply: bytes, block: bytes, data: bytes) -> bytes:
+        """Check and queue a message; the frame that was queued."""
+        with self._lock:
+            frame = self.core.publish(subject, reply, block, data)
+            size = self.core.out_bytes
+        if size > FLUSH_BYTES:
+            self.flush_output()
+        elif not self._io_watches:
+            self._wake_io()
+        return frame
+
+    def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
+        """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
+        with self._lock:
+            token = self.core.publish_acked(subject, block, data, pending)
+            size = self.core.out_bytes
+        if size > FLUSH_BYTES:
+            self.flush_output()
+        elif not self._io_watches:
+            self._wake_io()
+        return token
+
+    def _wake_io(self) -> None:
+        if not self._io_event.is_set():
+            self._io_event.set()
+            if self._io_leads:
+                self._kick()
+
+    def flush_output(self) -> None:
+        """Send what the core has."""
+        core = self.core
+        wire = self._wire
+        if wire is None or not (core.out or core.control):
+            return
+        with self._lock:
+            data = core.take_output()
+        if data:
+            try:
+                wire.write(data)
+            except (OSError, ValueError, ssl.SSLError) as error:
+                self._wire_lost(wire, error)
+
+    def drain(self) -> None:
+        """Send before going on."""
+        self.flush_output()
+
+    def _wire_lost(self, wire: Wire, error: BaseException) -> None:
+        """The socket is gone, or must go."""
+        with self._lock:
+            if wire is not self._wire:
+                return
+            with self._role_lock:
+                self._wire = None
+            was_up = self.core.state == states.UP
+            self.core.detach(error)
+            if not self._closing and was_up:
+                self._lost_error = error
+        wire.close()
+        if not self._closing:
+            self._hook(self.options.on_disconnect)
+        self._io_event.set()
+        self._kick()
+
+
+def _run_hooks(hooks: queue.SimpleQueue[tuple[Callable[..., Any], tuple[Any, ...]] | None]) -> None:
+    """Call users' functions one after another; one that fails is logged and hurts nobody."""
+    while (job := hooks.get()) is not None:
+        hook, arguments = job
+        try:
+            hook(*arguments)
+        except Exception:
+            log.exception("a connection hook failed")

@@ -1,0 +1,135 @@
+"""Key-value buckets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jetspark.client import errors
+from jetspark.client.aio import Connection, JetStream
+from jetspark.client.aio.key_value import KeyValue
+
+
+@pytest.fixture
+async def bucket(connection: Connection, name: str) -> AsyncIterator[KeyValue]:
+    jetstream = connection.jetstream()
+    yield await jetstream.create_key_value(name, history=5, storage="memory")
+    await jetstream.delete_key_value(name)
+
+
+async def test_values_are_put_and_got_by_revision(bucket: KeyValue) -> None:
+    assert await bucket.put("a", b"1") == 1
+    assert await bucket.put("a", "2") == 2
+    entry = await bucket.get("a")
+    assert (entry.key, entry.value, entry.revision, entry.operation) == ("a", b"2", 2, "PUT")
+    assert (await bucket.get("a", revision=1)).value == b"1"
+    with pytest.raises(errors.KeyNotFoundError):
+        await bucket.get("b")
+    with pytest.raises(KeyError):
+        await bucket.get("b", revision=1)
+
+
+async def test_create_and_update_check_the_revision(bucket: KeyValue) -> None:
+    first = await bucket.create("a", b"1")
+    with pytest.raises(errors.KeyExistsError) as caught:
+        await bucket.create("a", b"x")
+    assert caught.value.revision == first
+    second = await bucket.update("a", b"2", first)
+    with pytest.raises(errors.KeyRevisionError):
+        await bucket.update("a", b"x", first)
+    with pytest.raises(errors.KeyRevisionError):
+        await bucket.delete("a", last=first)
+    await bucket.delete("a", last=second)
+    assert await bucket.create("a", b"again") > second
+
+
+async def test_delete_keeps_history_and_purge_does_not(bucket: KeyValue) -> None:
+    await bucket.put("a", b"1")
+    await bucket.delete("a")
+    with pytest.raises(errors.KeyDeletedError):
+        await bucket.get("a")
+    assert [entry.operation for entry in await bucket.history("a")] == ["PUT", "DEL"]
+    await bucket.put("a", b"2")
+    await bucket.purge("a")
+    assert [entry.operation for entry in await bucket.history("a")] == ["PURGE"]
+    assert await bucket.purge_deletes(older_than=0) == 1
+    with pytest.raises(errors.KeyNotFoundError):
+        await bucket.history("a")
+
+
+async def test_keys_are_those_with_a_value(bucket: KeyValue) -> None:
+    assert await bucket.keys() == []
+    for key in ("a.x", "a.y", "b"):
+        await bucket.put(key, b"1")
+    await bucket.delete("b")
+    assert await bucket.keys() == ["a.x", "a.y"]
+    assert await bucket.keys("a.*") == ["a.x", "a.y"]
+    status = await bucket.status()
+    assert (status.bucket, status.history, status.value_count) == (bucket.bucket, 5, 4)
+
+
+async def test_watch_gives_what_is_there_then_a_mark_then_changes(bucket: KeyValue) -> None:
+    await bucket.put("a", b"1")
+    await bucket.put("a", b"2")
+    await bucket.put("b", b"3")
+    async with await bucket.watch() as watcher:
+        seen = [await anext(watcher) for _ in range(3)]
+        assert [(entry.key, entry.value) if entry else None for entry in seen] == [("a", b"2"), ("b", b"3"), None]
+        await bucket.delete("a")
+        changed = await watcher.next(5)
+        assert changed is not None
+        assert (changed.key, changed.operation) == ("a", "DEL")
+        assert await watcher.next(0.05) is None
+
+
+async def test_watch_of_an_empty_bucket_marks_at_once_and_goes_on(bucket: KeyValue) -> None:
+    async with await bucket.watch("x.>") as watcher:
+        assert await asyncio.wait_for(anext(watcher), 5) is None
+        await bucket.put("y", b"0")
+        await bucket.put("x.1", b"1")
+        entry = await asyncio.wait_for(anext(watcher), 5)
+        assert entry is not None
+        assert entry.key == "x.1"
+
+
+async def test_watch_options(bucket: KeyValue) -> None:
+    for value in (b"1", b"2"):
+        await bucket.put("a", value)
+    await bucket.delete("b")
+    async with await bucket.watch(include_history=True, ignore_deletes=True) as watcher:
+        assert [entry.value for entry in await watcher.initial()] == [b"1", b"2"]
+    async with await bucket.watch(["a", "c"], meta_only=True) as watcher:
+        assert [entry.value for entry in await watcher.initial()] == [b""]
+    async with await bucket.watch(updates_only=True) as watcher:
+        await bucket.put("z", b"9")
+        entry = await watcher.next(5)
+        assert entry is not None
+        assert entry.key == "z"
+    async with await bucket.watch(from_revision=2) as watcher:
+        assert [entry.revision for entry in await watcher.initial()] == [2, 3, 4]
+
+
+@pytest.mark.parametrize("key", ["", ".a", "a.", "a b", "a..b", "a*", "a>", "ü"])
+async def test_keys_that_cannot_be_are_refused(bucket: KeyValue, key: str) -> None:
+    with pytest.raises(errors.BadOptionError):
+        await bucket.put(key, b"")
+
+
+async def test_buckets_are_found_and_listed(jetstream: JetStream, bucket: KeyValue) -> None:
+    assert (await jetstream.key_value(bucket.bucket)).bucket == bucket.bucket
+    assert bucket.bucket in await jetstream.key_value_names()
+    with pytest.raises(errors.BucketNotFoundError):
+        await jetstream.key_value("nobody")
+
+
+async def test_a_key_can_have_a_time_to_live(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name + "T", limit_marker_ttl=1, storage="memory")
+    await bucket.create("a", b"1", ttl=1)
+    async with await bucket.watch() as watcher:
+        assert len(await watcher.initial()) == 1
+        gone = await watcher.next(10)
+        assert gone is not None
+        assert gone.is_deleted
+    await jetstream.delete_key_value(name + "T")
