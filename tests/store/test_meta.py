@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jetspark.store import meta
-from jetspark.store.disk import DiskOp
+from jetspark.store.disk import DOOMED_SUFFIX, DiskOp, FileDisk
 from jetspark.testing.sim_disk import SimDisk
 
 ROOT = "root/$G"
@@ -67,3 +70,29 @@ def test_removing_a_consumer_leaves_its_stream() -> None:
     assert len(meta.list_streams(disk, ROOT).found) == 1
     disk.perform(meta.remove_stream(ROOT, "A"))
     assert meta.list_streams(disk, ROOT).found == []
+
+
+def test_a_removed_stream_stays_removed_after_a_power_failure() -> None:
+    for seed in range(20):
+        disk = SimDisk(Random(seed))
+        perform(disk, meta.write_stream(ROOT, "A", b"{}"))
+
+        disk.perform(meta.remove_stream(ROOT, "A"))
+        disk.crash()
+
+        assert meta.list_streams(disk, ROOT).found == []
+
+
+def test_what_a_crash_left_of_a_removal_is_cleaned_up_and_not_reported(tmp_path: Path) -> None:
+    disk = FileDisk()
+    root = str(tmp_path)
+    for op in meta.write_stream(root, "A", b"{}"):
+        disk.perform(op)
+    doomed = tmp_path / "streams" / ("B" + DOOMED_SUFFIX)
+    (doomed / "msgs").mkdir(parents=True)
+
+    listing = meta.list_streams(disk, root)
+
+    assert [folder for folder, _ in listing.found] == [meta.stream_path(root, "A")]
+    assert listing.damaged == []
+    assert disk.list_dir(f"{root}/streams") == ["A"]

@@ -141,6 +141,9 @@ class JetStream:
             store.committed(config.first_seq - 1)
             stream.mark_dirty()
         self.register(stream)
+        if not stream.in_memory:
+            # What is left of a stream of this name that could not be recovered must not mix with the new one.
+            broker.add_disk_op(meta.remove_stream(self.root(), stream.name))
         self.save_stream(stream)
         if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.CREATED.{stream.name}"):
             self.announce_stream(stream, "create")

@@ -26,7 +26,7 @@ WRITE_CACHE: Final = 4
 WRITE_COMPRESSED: Final = 5
 # Remove the file, if it is there.
 REMOVE: Final = 6
-# Remove the directory and everything below it, if it is there.
+# Remove the directory and everything below it, if it is there, durably and as one step.
 REMOVE_TREE: Final = 7
 # Rename `path` to `target` and make that durable.
 RENAME: Final = 8
@@ -40,6 +40,8 @@ SYNC_DIR: Final = 11
 OVERWRITE: Final = 12
 
 TEMPORARY_SUFFIX: Final = ".new"
+# The name of a directory that is being removed.
+DOOMED_SUFFIX: Final = ".gone"
 COMPRESSED_MAGIC: Final = b"JSZ1"
 # Magic, raw size, last eight raw bytes: enough to tell whether an index belongs to it.
 COMPRESSED_HEAD_SIZE: Final = 20
@@ -174,8 +176,7 @@ class FileDisk(Disk):
                 os.unlink(op.path)
         elif kind == REMOVE_TREE:
             self._forget_below(op.path)
-            if os.path.isdir(op.path):
-                shutil.rmtree(op.path)
+            remove_tree(op.path)
         elif kind == RENAME:
             self._forget(op.path)
             self._forget(op.target)
@@ -330,6 +331,17 @@ def sync_dir(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def remove_tree(path: str) -> None:
+    """First the whole goes under another name, durably: a crash finds all of it or, but for leftovers, none."""
+    doomed = path + DOOMED_SUFFIX
+    if os.path.isdir(doomed):
+        shutil.rmtree(doomed)
+    if os.path.isdir(path):
+        os.rename(path, doomed)
+        sync_dir(os.path.dirname(path))
+        shutil.rmtree(doomed)
 
 
 def make_dirs(path: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from xxhash import xxh3_64_hexdigest
 
-from jetspark.store.disk import MKDIRS, REMOVE_TREE, WRITE_FILE, Disk, DiskOp
+from jetspark.store.disk import DOOMED_SUFFIX, MKDIRS, REMOVE_TREE, WRITE_FILE, Disk, DiskOp
 
 META_NAME: Final = "meta.inf"
 STREAMS_NAME: Final = "streams"
@@ -113,6 +113,10 @@ def list_metas(disk: Disk, parent: str) -> MetaListing:
     listing = MetaListing()
     for name in disk.list_dir(parent):
         folder = f"{parent}/{name}"
+        if name.endswith(DOOMED_SUFFIX):
+            # It was removed; a crash left some of it.
+            disk.perform(DiskOp(REMOVE_TREE, folder))
+            continue
         document = read_meta(disk, folder)
         if document is None:
             listing.damaged.append(folder)

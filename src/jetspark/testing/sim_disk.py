@@ -52,7 +52,7 @@ class SimFile:
 
 
 class NameChange:
-    """One change to a directory: a name that now leads to a file, or to none."""
+    """One change to a directory: a name that now leads to a file, or to none. With `/` at its end: all below it."""
 
     def __init__(self, path: str, file: SimFile | None) -> None:
         self.path = path
@@ -196,9 +196,8 @@ class SimDisk(Disk):
         elif kind == ops.REMOVE:
             yield lambda: self._remove(path)
         elif kind == ops.REMOVE_TREE:
-            for name in sorted(name for name in self.files if name.startswith(path + "/")):
-                yield lambda name=name: self._remove(name)  # type: ignore[misc]
-            yield lambda: self._remove_folders(path)
+            yield lambda: self._remove_tree(path)
+            yield lambda: self._sync_dir(_parent(path))
         elif kind == ops.RENAME:
             yield lambda: self._rename(path, op.target)
             yield lambda: self._sync_dir(_parent(op.target))
@@ -255,7 +254,13 @@ class SimDisk(Disk):
         if path in self.files:
             self._change_name(path, None)
 
-    def _remove_folders(self, path: str) -> None:
+    def _remove_tree(self, path: str) -> None:
+        """All of it as one change of the directory above; what happened below does not matter any more."""
+        for folder in [name for name in self._name_changes if name == path or name.startswith(path + "/")]:
+            del self._name_changes[folder]
+        change = NameChange(path + "/", None)
+        _apply(self.files, change)
+        self._name_changes.setdefault(_parent(path), []).append(change)
         self.folders = {name for name in self.folders if name != path and not name.startswith(path + "/")}
 
     def _rename(self, path: str, target: str) -> None:
@@ -267,6 +272,7 @@ class SimDisk(Disk):
         while path not in self.folders:
             self.folders.add(path)
             path = _parent(path)
+            self._sync_dir(path)
 
     def _change_name(self, path: str, file: SimFile | None) -> None:
         change = NameChange(path, file)
@@ -279,7 +285,10 @@ class SimDisk(Disk):
 
 
 def _apply(names: dict[str, SimFile], change: NameChange) -> None:
-    if change.file is None:
+    if change.path.endswith("/"):
+        for name in [name for name in names if name.startswith(change.path)]:
+            del names[name]
+    elif change.file is None:
         names.pop(change.path, None)
     else:
         names[change.path] = change.file
