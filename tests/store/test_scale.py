@@ -113,6 +113,7 @@ def test_evicting_the_oldest_writes_one_note_a_commit() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_million_subjects() -> None:
     disk = SimDisk()
     options = StoreOptions()
