@@ -59,11 +59,34 @@ class ClientHandler:
         raise NotImplementedError
 
 
+class FrameSink:
+    """Takes the messages of one subscription where they lie in the bytes, before anything is cut out of them."""
+
+    def __init__(self, sid: bytes) -> None:
+        self.sid = sid
+
+    def take(
+        self,
+        data: bytes,
+        subject_start: i64,
+        subject_stop: i64,
+        reply_start: i64,
+        reply_stop: i64,
+        header_start: i64,
+        body_start: i64,
+        body_stop: i64,
+    ) -> bool:
+        """One message, by its positions; an absent part is empty and in its place. False: the handler shall have it."""
+        raise NotImplementedError
+
+
 class ClientParser:
     """Splits the stream of one connection. After a ProtocolError it must not be fed again."""
 
     def __init__(self, handler: ClientHandler) -> None:
         self._handler = handler
+        # Few: readers of whole batches. Everything else goes to the handler.
+        self.sinks: list[FrameSink] = []
         self._rest: list[bytes] = []
         self._rest_size: int = 0
         # Bytes that must be there before looking again is worth it: a large payload in many reads is joined once.
@@ -120,6 +143,9 @@ class ClientParser:
             if stop + 2 > end:
                 self._needed_size = stop + 2 - position
                 break
+            if self.sinks and self._sink_took_plain(data, position, words, start, stop, has_header):
+                position = stop + 2
+                continue
             if has_header:
                 body = start + int(words[-2])
                 on_msg(words[2], words[1], words[3] if count == 6 else b"", data[start:body], data[body:stop])
@@ -154,9 +180,14 @@ class ClientParser:
                 self._needed_size = stop + 2 - position
                 break
             reply = b""
-            if line.words == (6 if has_header else 5):
-                reply = data[line.start_3 : line.stop_3]
             body: i64 = after + line.number_before if has_header else after
+            if line.words != (6 if has_header else 5):
+                line.start_3 = line.stop_3 = line.stop_2
+            if self.sinks and self._sink_took(data, line, after, body, stop):
+                position = stop + 2
+                continue
+            if line.start_3 < line.stop_3:
+                reply = data[line.start_3 : line.stop_3]
             handler.on_msg(
                 data[line.start_2 : line.stop_2],
                 data[line.start_1 : line.stop_1],
@@ -166,6 +197,29 @@ class ClientParser:
             )
             position = stop + 2
         return position
+
+    def _sink_took(self, data: bytes, line: _Line, after: i64, body: i64, stop: i64) -> bool:
+        for sink in self.sinks:
+            if line.is_for(data, sink.sid):
+                return sink.take(
+                    data, line.start_1, line.stop_1, line.start_3, line.stop_3, after, body, stop
+                )  # fmt: skip
+        return False
+
+    def _sink_took_plain(
+        self, data: bytes, position: int, words: list[bytes], start: int, stop: int, has_header: bool
+    ) -> bool:
+        for sink in self.sinks:
+            if sink.sid == words[2]:
+                subject = data.find(words[1], position + 4)
+                subject_stop = subject + len(words[1])
+                reply = reply_stop = subject_stop
+                if len(words) == (6 if has_header else 5):
+                    reply = data.find(words[3], data.find(words[2], subject_stop) + len(words[2]))
+                    reply_stop = reply + len(words[3])
+                body = start + int(words[-2]) if has_header else start
+                return sink.take(data, subject, subject_stop, reply, reply_stop, start, body, stop)
+        return False
 
     def _control(self, line: bytes) -> None:
         handler = self._handler
@@ -251,6 +305,18 @@ class _Line:
             self.stop_3 = at
         self.words += 1
         return at
+
+    def is_for(self, data: bytes, sid: bytes) -> bool:
+        """The line carries this subscription's name."""
+        size: i64 = len(sid)
+        if self.stop_2 - self.start_2 != size:
+            return False
+        at: i64 = 0
+        while at < size:
+            if data[self.start_2 + at] != sid[at]:
+                return False
+            at += 1
+        return True
 
     def is_message(self, data: bytes, position: i64, has_header: bool) -> bool:
         """The line is a well-formed MSG (or HMSG)."""
