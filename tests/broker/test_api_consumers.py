@@ -268,3 +268,44 @@ def test_consumers_tell_of_their_creation_and_end(client: FakeConnection) -> Non
     client.api("CONSUMER.DELETE.S.C")
 
     assert [message.json()["action"] for message in client.take_messages(sid)] == ["create", "delete"]
+
+
+def test_a_pause_to_the_end_of_time_is_a_pause(driver: BrokerDriver, client: FakeConnection) -> None:
+    make_consumer(client)
+
+    answer = client.api("CONSUMER.PAUSE.S.C", {"pause_until": "9999-12-31T23:59:59Z"})
+
+    assert (answer["pause_until"], answer["pause_remaining"]) == ("9999-12-31T23:59:59Z", 2**63 - 1)
+    driver.restart()
+    again = driver.connect()
+    assert info(again)["paused"] is True
+    assert client.api("CONSUMER.PAUSE.S.C") is None
+    assert again.api("CONSUMER.PAUSE.S.C", {"pause_until": "0001-01-01T00:00:00Z"})["paused"] is False
+
+
+def test_waits_of_centuries_are_waits(driver: BrokerDriver, client: FakeConnection) -> None:
+    longest = 2**63 - 1
+    make_consumer(client, ack_wait=longest, inactive_threshold=longest, backoff=[longest])
+    client.start_request(
+        "$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch": 10, "expires": %d, "idle_heartbeat": %d}' % (longest, 10**18)
+    )
+    assert len(client.take_messages()) == 6
+
+    driver.advance(365 * 86400)
+
+    assert client.take_messages() == []
+    assert (info(client)["num_ack_pending"], info(client)["num_waiting"]) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ({"deliver_policy": "by_start_sequence", "opt_start_seq": 2**64 - 1}, 0),
+        ({"deliver_policy": "by_start_time", "opt_start_time": "9999-12-31T00:00:00Z"}, 0),
+        ({"deliver_policy": "by_start_time", "opt_start_time": "0001-01-01T00:00:01Z"}, 6),
+    ],
+)
+def test_starts_out_of_reach_are_no_trouble(client: FakeConnection, start: dict[str, Any], expected: int) -> None:
+    make_consumer(client, **start)
+
+    assert len(pull(client, 10)) == expected

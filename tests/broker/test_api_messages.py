@@ -59,6 +59,7 @@ def test_a_message_is_found_by_what_is_known_of_it(client: FakeConnection, reque
         {"last_by_subj": "S.z"},
         {"next_by_subj": "S.c", "seq": 5},
         {"start_time": "2030-01-01T00:00:00Z"},
+        {"start_time": "9999-12-31T00:00:00Z"},
     ],
 )
 def test_what_is_not_there_is_not_found(client: FakeConnection, request_body: Any) -> None:

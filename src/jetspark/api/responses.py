@@ -49,6 +49,8 @@ CONSUMER_LEADER_STEPDOWN: Final = "consumer_leader_stepdown_response"
 NAMES_PAGE_LIMIT: Final = 1024
 LIST_PAGE_LIMIT: Final = 256
 SUBJECTS_PAGE_LIMIT: Final = 100_000
+# The longest duration clients can read; longer ones are written as this.
+DURATION_MAX_NS: Final = (1 << 63) - 1
 
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -277,7 +279,7 @@ def consumer_info_fields(
         document["push_bound"] = True
     if pause_remaining_ns > 0:
         document["paused"] = True
-        document["pause_remaining"] = pause_remaining_ns
+        document["pause_remaining"] = min(pause_remaining_ns, DURATION_MAX_NS)
     document["ts"] = format_time(now_ns)
     if priority_groups:
         document["priority_groups"] = list(priority_groups)
@@ -308,7 +310,7 @@ def consumer_paused(pause_until_ns: int, now_ns: int) -> dict[str, Any]:
         "pause_until": format_time(pause_until_ns),
     }
     if paused:
-        document["pause_remaining"] = pause_until_ns - now_ns
+        document["pause_remaining"] = min(pause_until_ns - now_ns, DURATION_MAX_NS)
     return document
 
 

@@ -109,7 +109,7 @@ class Announcer:
             )
             announce(consumer.account, event)
 
-    def paused(self, is_paused: bool, until_ns: i64) -> None:
+    def paused(self, is_paused: bool, until_ns: int) -> None:
         consumer = self._consumer
         if self._is_heard("PAUSE"):
             event = advisories.consumer_pause(

@@ -98,7 +98,8 @@ def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str,
         config = with_response_metadata(config, VERSION)
     state = consumer.state
     now_ns = consumer.broker.now_ns
-    paused_until_ns = consumer.lifecycle.paused_until_ns
+    until = consumer.config.pause_until
+    remaining_ns = until.unix_ns - now_ns if until is not None and consumer.lifecycle.is_paused else 0
     return responses.consumer_info_fields(
         stream=consumer.stream.name,
         name=consumer.name,
@@ -115,7 +116,7 @@ def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str,
         num_pending=consumer.num_pending(),
         now_ns=now_ns,
         push_bound=consumer.is_push and consumer.push.is_bound,
-        pause_remaining_ns=paused_until_ns - now_ns if paused_until_ns > now_ns else 0,
+        pause_remaining_ns=remaining_ns,
         priority_groups=priority_groups(consumer),
     )
 

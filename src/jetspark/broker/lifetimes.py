@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from jetspark.api.error_codes import ApiError
 from jetspark.api.message_ttl import NEVER, parse_message_ttl
 from jetspark.api.timestamps import format_duration
+from jetspark.broker.bounds import TIME_MAX_NS
 from jetspark.broker.publish import ROLLUP, TTL, Publish
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
@@ -73,13 +74,13 @@ class Lifetimes(TimerOwner):
             kept = headers.remove_headers(publish.header, [TTL], [])
             publish.header = headers.append_headers(kept, [(TTL, b"%d" % self._marker_ttl_s)])
 
-    def stored(self, seq: i64, lifetime_s: i64) -> None:
+    def stored(self, seq: i64, lifetime_s: int) -> None:
         if self._counts_down:
             self._register(seq, self._stream.store.last_ts_ns, lifetime_s)
 
     def _register(self, seq: i64, ts_ns: i64, lifetime_s: int) -> None:
-        deadline = ts_ns + lifetime_s * SECOND_NS
-        if deadline >= 1 << 63:
+        deadline: int = int(ts_ns) + lifetime_s * SECOND_NS
+        if deadline >= TIME_MAX_NS:
             # Centuries away.
             return
         if len(self._deadlines) > 2 * self._stream.store.message_count + SLACK:

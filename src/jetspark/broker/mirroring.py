@@ -16,6 +16,7 @@ from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.stream_config import Discard, Retention, StreamConfig, StreamSource
 from jetspark.api.timestamps import format_time
 from jetspark.broker import ingest
+from jetspark.broker.bounds import bounded_time
 from jetspark.broker.feed import Feed
 from jetspark.broker.publish import STREAM_SOURCE, Publish
 from jetspark.broker.source_positions import SourcePositions
@@ -87,7 +88,7 @@ class MirrorFeed(Feed):
             if self.config.opt_start_seq > 0:
                 start = self.config.opt_start_seq
             elif self.config.opt_start_time is not None:
-                start = origin.store.seq_at_time(self.config.opt_start_time.unix_ns)
+                start = origin.store.seq_at_time(bounded_time(self.config.opt_start_time.unix_ns))
         start = max(start, origin.store.first_seq)
         if start - 1 > store.last_seq:
             store.skip_to(start - 1, store.last_ts_ns)
@@ -139,7 +140,7 @@ class SourceFeed(Feed):
         store = self.stream.store
         wanted = self.config.opt_start_time
         if wanted is not None:
-            return origin.store.seq_at_time(max(wanted.unix_ns, store.last_ts_ns))
+            return origin.store.seq_at_time(max(bounded_time(wanted.unix_ns), store.last_ts_ns))
         if store.first_seq > 1 and store.last_ts_ns > 0 and not is_another:
             return origin.store.seq_at_time(store.last_ts_ns)
         return 1

@@ -55,7 +55,7 @@ class Publish:
         # Sourced and scheduled messages and markers are the server's own: rules for clients do not apply.
         self.is_internal: bool = False
         # Seconds; 0 is none of its own, -1 never ends.
-        self.lifetime_s: i64 = 0
+        self.lifetime_s: int = 0
         self.has_increment: bool = False
         self.increment: int = 0
         # When a message that is a schedule fires first; 0 for any other.

@@ -15,6 +15,7 @@ from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.stream_state import StreamState
 from jetspark.broker import recovery
+from jetspark.broker.bounds import bounded_time
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
 from jetspark.broker.transfer import archive, old_archive
@@ -135,7 +136,7 @@ class Rebuild:
         for seq in self._removed:
             store.remove(seq, False)
         if self._state.last_seq > store.last_seq:
-            store.skip_to(self._state.last_seq, max(self._state.last_ts.unix_ns, store.last_ts_ns))
+            store.skip_to(self._state.last_seq, max(bounded_time(self._state.last_ts.unix_ns), store.last_ts_ns))
         self._last_seq = store.last_seq
         stream.mark_dirty()
         return ""

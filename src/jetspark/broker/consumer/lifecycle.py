@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.consumer_defaults import DEFAULT_INACTIVE_THRESHOLD_NS
 from jetspark.api.timestamps import ZERO_TIME_NS
+from jetspark.broker.bounds import bounded_time, bounded_wait
 from jetspark.broker.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Lifecycle(TimerOwner):
         self._pause_timer = Timer(self, TIMER_PAUSE)
 
     def configure(self, config: ConsumerConfig) -> None:
-        self.threshold_ns = config.inactive_threshold
+        self.threshold_ns = bounded_wait(config.inactive_threshold)
         if self.threshold_ns == 0 and not config.is_durable:
             self.threshold_ns = DEFAULT_INACTIVE_THRESHOLD_NS
         self._arm_inactive()
@@ -83,16 +84,17 @@ class Lifecycle(TimerOwner):
 
     # -- pause -----------------------------------------------------------------------------------------------------
 
-    def pause(self, until_ns: i64) -> None:
+    def pause(self, wanted_ns: int) -> None:
         """Deliver nothing until then; a time that has passed resumes."""
         consumer = self._consumer
+        until_ns: i64 = bounded_time(wanted_ns)
         now_ns = consumer.broker.now_ns
         was_paused = self.is_paused
         self.paused_until_ns = until_ns if until_ns > now_ns else 0
         self.is_paused = until_ns > now_ns
         if self.is_paused:
             consumer.broker.timers.arm(self._pause_timer, until_ns)
-            consumer.announcer.paused(True, until_ns)
+            consumer.announcer.paused(True, wanted_ns)
         else:
             consumer.broker.timers.cancel(self._pause_timer)
             if was_paused:

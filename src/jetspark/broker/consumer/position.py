@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import DeliverPolicy
+from jetspark.broker.bounds import bounded_sequence, bounded_time
 from jetspark.protocol.subjects import SubjectFilter
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def starting_seq(consumer: Consumer) -> i64:
     if policy == DeliverPolicy.NEW:
         return store.last_seq + 1
     if policy == DeliverPolicy.BY_START_SEQUENCE:
-        return config.opt_start_seq if config.opt_start_seq > first else first
+        return max(bounded_sequence(config.opt_start_seq), first)
     if policy == DeliverPolicy.BY_START_TIME and config.opt_start_time is not None:
-        return store.seq_at_time(config.opt_start_time.unix_ns)
+        return store.seq_at_time(bounded_time(config.opt_start_time.unix_ns))
     if policy == DeliverPolicy.LAST_PER_SUBJECT:
         consumer.list_until_seq = store.last_seq
         list_last_per_subject(consumer, 0, store.last_seq)

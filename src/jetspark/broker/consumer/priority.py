@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from jetspark.api.consumer_config import ConsumerConfig, PriorityPolicy
 from jetspark.api.pull_request import PullRequest
+from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
 
@@ -56,7 +57,7 @@ class Pinning(TimerOwner):
         self.is_pinned = config.priority_policy == PriorityPolicy.PINNED_CLIENT
         self.stamps = self.is_pinned
         self.is_needed = self.is_overflow or self.is_pinned
-        self.timeout_ns = config.priority_timeout
+        self.timeout_ns = bounded_wait(config.priority_timeout)
         if not self.is_pinned and self.pin_id:
             self.release()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from jetspark.api.pull_request import PullRequest
+from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.interest import Route, Subscription
 from jetspark.protocol import headers
 
@@ -42,9 +43,9 @@ class WaitingPull:
         self.has_byte_budget: bool = request.max_bytes > 0
         self.no_wait: bool = request.no_wait
         # A negative expiry has passed already.
-        self.expires_at_ns: i64 = now_ns + request.expires_ns if request.expires_ns != 0 else 0
-        self.heartbeat_ns: i64 = request.idle_heartbeat_ns
-        self.heartbeat_at_ns: i64 = now_ns + request.idle_heartbeat_ns if request.idle_heartbeat_ns > 0 else 0
+        self.expires_at_ns: i64 = now_ns + bounded_wait(request.expires_ns) if request.expires_ns != 0 else 0
+        self.heartbeat_ns: i64 = bounded_wait(request.idle_heartbeat_ns)
+        self.heartbeat_at_ns: i64 = now_ns + self.heartbeat_ns if self.heartbeat_ns > 0 else 0
         self.delivered: i64 = 0
         self.group: str = request.group
         self.min_pending: i64 = request.min_pending

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from jetspark.api.ack_token import flow_control_subject, flow_control_subject_v2
 from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.consumer import writing
 from jetspark.broker.consumer.outcomes import PICKED
 from jetspark.broker.interest import Route, Subscription
@@ -65,7 +66,7 @@ class PushFlow(TimerOwner):
             if subject:
                 consumer.account.listen(subject, consumer)
         self.group = config.deliver_group.encode()
-        self.heartbeat_ns = config.idle_heartbeat
+        self.heartbeat_ns = bounded_wait(config.idle_heartbeat)
         self.flow_control = config.flow_control
         rate = config.rate_limit_bps // 8
         if rate != self._rate:

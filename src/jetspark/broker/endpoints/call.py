@@ -6,7 +6,7 @@ What the answer says is decided by the endpoints.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jetspark.api import advisories, responses
 from jetspark.api.api_subjects import ADVISORY_PREFIX
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from jetspark.broker.jetstream import JetStream
     from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
-
-
-# Far above any sequence that can exist, and still a native number.
-SEQUENCE_MAX: Final = 1 << 62
-
-
-def bounded(sequence: int) -> int:
-    """A sequence from a document, where 64 bits without a sign are allowed; what is beyond reach stays beyond reach."""
-    return sequence if sequence < SEQUENCE_MAX else SEQUENCE_MAX
 
 
 class ApiCall:

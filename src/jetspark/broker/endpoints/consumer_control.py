@@ -14,8 +14,9 @@ from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.priority_group import is_valid_group_name
 from jetspark.api.requests import parse_pause_request, parse_reset_request, parse_unpin_request
 from jetspark.api.timestamps import WireTime
+from jetspark.broker.bounds import bounded_sequence, bounded_time
 from jetspark.broker.consumer import jumps
-from jetspark.broker.endpoints.call import ApiCall, bounded
+from jetspark.broker.endpoints.call import ApiCall
 from jetspark.broker.info import consumer_fields
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def pause(call: ApiCall, names: list[str], rest: str) -> None:
     kept: WireTime | None = None if until.is_zero else until
     consumer.config = with_stored_metadata(replace(consumer.config, pause_until=kept))
     call.jetstream.save_consumer(consumer)
-    consumer.lifecycle.pause(0 if until.is_zero else until.unix_ns)
+    consumer.lifecycle.pause(until.unix_ns)
     document = responses.consumer_paused(until.unix_ns, call.broker.now_ns)
     if consumer.log.enabled:
         call.answer_durable(document)
@@ -61,7 +62,7 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
         # The consumer itself would listen here; without it nobody answers.
         return
     request = parse_reset_request(call.body)
-    seq = reset_seq(consumer, bounded(request.seq))
+    seq = reset_seq(consumer, bounded_sequence(request.seq))
     jumps.restart_at(consumer, seq)
     # A consumer of last messages no longer is one.
     call.jetstream.save_consumer(consumer)
@@ -85,7 +86,7 @@ def reset_seq(consumer: Consumer, asked: int) -> i64:
             raise invalid_reset("below start seq")
         return asked
     if policy == DeliverPolicy.BY_START_TIME and config.opt_start_time is not None:
-        if asked < consumer.stream.store.seq_at_time(config.opt_start_time.unix_ns):
+        if asked < consumer.stream.store.seq_at_time(bounded_time(config.opt_start_time.unix_ns)):
             raise invalid_reset("below start time")
         return asked
     raise invalid_reset("not allowed")

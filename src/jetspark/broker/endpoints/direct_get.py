@@ -19,7 +19,7 @@ from jetspark.api.requests import (
     parse_direct_get_request,
 )
 from jetspark.api.timestamps import format_time
-from jetspark.broker.endpoints.call import bounded
+from jetspark.broker.bounds import bounded_sequence, bounded_time
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.view import RecordView
@@ -137,8 +137,8 @@ def bytes_max(stream: Stream, request: MsgGetRequest) -> i64:
 
 def start_seq(stream: Stream, request: MsgGetRequest) -> i64:
     if request.start_time is not None:
-        return stream.store.seq_at_time(request.start_time.unix_ns)
-    return bounded(request.seq)
+        return stream.store.seq_at_time(bounded_time(request.start_time.unix_ns))
+    return bounded_sequence(request.seq)
 
 
 def single(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
@@ -193,10 +193,10 @@ def multi(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
     view = stream.view
     ceiling: i64 = store.last_seq
     if request.up_to_time is not None:
-        ceiling = store.seq_at_time(request.up_to_time.unix_ns) - 1
+        ceiling = store.seq_at_time(bounded_time(request.up_to_time.unix_ns)) - 1
     elif request.up_to_seq > 0:
         # A ceiling above the stream finds nothing, as on nats-server.
-        ceiling = request.up_to_seq if bounded(request.up_to_seq) <= store.last_seq else 0
+        ceiling = request.up_to_seq if bounded_sequence(request.up_to_seq) <= store.last_seq else 0
     found = last_per_subject(stream, SubjectFilter([f.encode() for f in request.multi_last]), ceiling)
     if len(found) > RESULTS_MAX:
         answer.send(TOO_MANY, b"")
@@ -206,7 +206,7 @@ def multi(answer: DirectAnswer, stream: Stream, request: MsgGetRequest) -> None:
         return
     pending: i64 = len(found) - 1
     budget = bytes_max(stream, request)
-    from_seq = bounded(request.seq)
+    from_seq = bounded_sequence(request.seq)
     sent = 0
     for seq in found:
         if seq >= from_seq:

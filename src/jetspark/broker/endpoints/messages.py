@@ -9,7 +9,8 @@ from mypy_extensions import i64
 from jetspark.api import responses
 from jetspark.api.error_codes import ErrorCode, make
 from jetspark.api.requests import MsgGetRequest, parse_msg_delete_request, parse_msg_get_request
-from jetspark.broker.endpoints.call import ApiCall, bounded
+from jetspark.broker.bounds import bounded_sequence, bounded_time
+from jetspark.broker.endpoints.call import ApiCall
 from jetspark.protocol.subjects import SubjectFilter
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ def find(stream: Stream, request: MsgGetRequest) -> i64:
         return store.last_match(SubjectFilter([request.last_by_subj.encode()]), store.last_seq)
     start: i64 = 0
     if request.start_time is not None:
-        start = store.seq_at_time(request.start_time.unix_ns)
+        start = store.seq_at_time(bounded_time(request.start_time.unix_ns))
     else:
-        start = bounded(request.seq)
+        start = bounded_sequence(request.seq)
     if request.next_by_subj:
         wanted = SubjectFilter([request.next_by_subj.encode()])
         return store.next_match(start, store.last_seq, wanted, stream.view)
@@ -61,7 +62,7 @@ def delete(call: ApiCall, names: list[str], rest: str) -> None:
     if stream.config.deny_delete:
         raise make(ErrorCode.STREAM_MSG_DELETE_FAILED, err="message delete not permitted")
     store = stream.store
-    seq = bounded(request.seq)
+    seq = bounded_sequence(request.seq)
     if not stream.in_memory and seq > store.last_seq:
         raise make(ErrorCode.STREAM_MSG_DELETE_FAILED, err="stream store EOF")
     if not stream.in_memory and seq < store.first_seq:

@@ -18,7 +18,8 @@ from jetspark.api.requests import (
 )
 from jetspark.api.stream_checks import check_new_stream, check_stream_update
 from jetspark.api.stream_config import parse_stream_config_request
-from jetspark.broker.endpoints.call import ApiCall, bounded
+from jetspark.broker.bounds import bounded_sequence
+from jetspark.broker.endpoints.call import ApiCall
 from jetspark.broker.endpoints.contexts import stream_context
 from jetspark.broker.info import stream_fields, stream_state, subject_counts
 from jetspark.protocol.subjects import SubjectFilter, collides
@@ -125,5 +126,5 @@ def purge(call: ApiCall, names: list[str], rest: str) -> None:
         raise make(ErrorCode.STREAM_SEALED)
     if stream.config.deny_purge:
         raise make(ErrorCode.STREAM_PURGE_FAILED, err="stream purge not permitted")
-    purged = stream.purge(request.filter.encode(), bounded(request.seq), bounded(request.keep))
+    purged = stream.purge(request.filter.encode(), bounded_sequence(request.seq), bounded_sequence(request.keep))
     call.answer_about(stream, responses.stream_purged(purged))
