@@ -27,6 +27,8 @@ def stream(client: FakeConnection, **config: Any) -> None:
         ("Nats-Expected-Last-Sequence", "x", 10071),
         ("Nats-Expected-Last-Sequence", "-1", 10071),
         ("Nats-Expected-Last-Sequence", "+1", 10071),
+        ("Nats-Expected-Last-Sequence", "18446744073709551615", 10071),
+        ("Nats-Expected-Last-Sequence", "9" * 400, 10071),
         ("Nats-Expected-Last-Subject-Sequence", "", 0),
         ("Nats-Expected-Last-Subject-Sequence-Subject", "", 0),
         ("Nats-Expected-Last-Subject-Sequence-Subject", "S.a", 10193),

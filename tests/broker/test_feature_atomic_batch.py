@@ -116,6 +116,7 @@ def test_batches_interleave_with_each_other_and_with_plain_messages() -> None:
         ("x", 1001, None, 10199),
         ("x", 1001, "eob", 10176),
         ("x", 1002, "eob", 10199),
+        ("x", 18446744073709551615, None, 10199),
     ],
 )
 def test_how_a_batch_may_begin(identity: str, sequence: int | str | None, commit: str | None, expected: int) -> None:

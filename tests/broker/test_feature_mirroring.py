@@ -83,6 +83,7 @@ def test_a_mirror_has_the_sequences_times_and_gaps_of_its_origin(storage: str) -
         ({"filter_subject": "O.a"}, (2, 2, 4, [3])),
         ({"opt_start_seq": 4}, (2, 4, 5, [])),
         ({"opt_start_seq": 50}, (0, 50, 49, [])),
+        ({"opt_start_seq": 18446744073709551615}, (0, 1 << 62, (1 << 62) - 1, [])),
         ({"filter_subject": "O.none"}, (0, 2, 1, [])),
         ({"opt_start_time": "2099-01-01T00:00:00Z"}, (0, 7, 6, [])),
         ({"opt_start_time": "2000-01-01T00:00:00Z"}, (3, 2, 5, [3])),

@@ -15,6 +15,7 @@ from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.message_ttl import parse_message_ttl
 from jetspark.api.stream_config import Retention
 from jetspark.broker import counters, schedule_rules
+from jetspark.broker.bounds import bounded_sequence
 from jetspark.broker.publish import (
     BATCH_ID,
     EXPECTED_LAST_MESSAGE_ID,
@@ -195,7 +196,7 @@ def verify_expectations(stream: Stream, publish: Publish) -> None:
 
 def read_number(text: bytes) -> int:
     """A sequence as a header gives it; -1, which no sequence is, for anything else."""
-    return int(text) if text.isdigit() and len(text) <= 20 else -1
+    return bounded_sequence(int(text)) if text.isdigit() and len(text) <= 20 else -1
 
 
 def verify_lifetimes_allowed(stream: Stream, publish: Publish) -> None:

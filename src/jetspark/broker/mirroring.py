@@ -16,7 +16,7 @@ from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.stream_config import Discard, Retention, StreamConfig, StreamSource
 from jetspark.api.timestamps import format_time
 from jetspark.broker import ingest
-from jetspark.broker.bounds import bounded_time
+from jetspark.broker.bounds import bounded_sequence, bounded_time
 from jetspark.broker.feed import Feed
 from jetspark.broker.publish import STREAM_SOURCE, Publish
 from jetspark.broker.source_positions import SourcePositions
@@ -86,7 +86,7 @@ class MirrorFeed(Feed):
         if start == 1:
             # Only a mirror that never held anything looks at where it was told to start.
             if self.config.opt_start_seq > 0:
-                start = self.config.opt_start_seq
+                start = bounded_sequence(self.config.opt_start_seq)
             elif self.config.opt_start_time is not None:
                 start = origin.store.seq_at_time(bounded_time(self.config.opt_start_time.unix_ns))
         start = max(start, origin.store.first_seq)
@@ -130,7 +130,7 @@ class SourceFeed(Feed):
         if self.position > 0:
             self._next_seq = self.position + 1
         elif self.config.opt_start_seq > 0:
-            self._next_seq = self.config.opt_start_seq
+            self._next_seq = bounded_sequence(self.config.opt_start_seq)
         else:
             self._next_seq = self._first_by_time(origin, is_another)
 

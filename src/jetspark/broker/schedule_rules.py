@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from jetspark.api.error_codes import ErrorCode, make
 from jetspark.api.schedule import ScheduleHeaders, check_schedule
+from jetspark.broker.bounds import bounded_time
 from jetspark.broker.publish import ROLLUP, SCHEDULE, SCHEDULE_NEXT, SCHEDULER, Publish
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import is_literal
@@ -64,8 +65,7 @@ def verify_schedule(stream: Stream, publish: Publish) -> None:
     fires_ns = schedule.next_fire_ns(now_ns, now_ns)
     if fires_ns is None:
         raise make(ErrorCode.MESSAGE_SCHEDULES_PATTERN_INVALID)
-    # The zero time is 1 January of year 1; anything a client can write is a time to fire at.
-    publish.fires_ns = max(fires_ns, 1)
+    publish.fires_ns = max(bounded_time(fires_ns), 1)
     if not publish.rollup:
         publish.rollup = b"sub"
         publish.header = headers.append_headers(publish.header, [(ROLLUP, b"sub")])

@@ -16,6 +16,7 @@ from jetspark.api.error_codes import ApiError
 from jetspark.api.message_ttl import parse_message_ttl
 from jetspark.api.schedule import Schedule, parse_schedule
 from jetspark.api.timestamps import parse_time
+from jetspark.broker.bounds import bounded_time
 from jetspark.broker.publish import MESSAGE_ID, ROLLUP, SCHEDULE, SCHEDULE_NEXT, SCHEDULER, TTL, Publish
 from jetspark.broker.schedule_rules import PURGE, SCHEDULE_ROLLUP, SCHEDULE_TTL, SOURCE, TARGET, TIME_ZONE
 from jetspark.broker.timers import Timer, TimerOwner
@@ -126,7 +127,7 @@ class Schedules(TimerOwner):
         elif not stream.store_own(message):
             self._set(subject, seq, now_ns + RETRY_NS)
         elif following is not None:
-            self._set(subject, seq, following)
+            self._set(subject, seq, bounded_time(following))
 
     def _make(self, subject: bytes, following: bytes) -> Publish | None:
         """The message a schedule makes: its own content or that of another subject, without what made it special."""
@@ -164,7 +165,7 @@ class Schedules(TimerOwner):
         if schedule is not None:
             due_ns = schedule.resumed_fire_ns(view.ts_ns, alive_ns)
             if due_ns is not None:
-                self._entries[view.subject] = Entry(view.seq, max(due_ns, 1))
+                self._entries[view.subject] = Entry(view.seq, max(bounded_time(due_ns), 1))
             return
         scheduler = headers.find_value(header, SCHEDULER)
         if not scheduler:
@@ -181,7 +182,7 @@ class Schedules(TimerOwner):
             return following_ns
         schedule = schedule_of(self._view.header(), self._stream.broker.now_ns)
         due_ns = schedule.resumed_fire_ns(following_ns, alive_ns) if schedule is not None else None
-        return following_ns if due_ns is None else due_ns
+        return following_ns if due_ns is None else bounded_time(due_ns)
 
     def finish_recovery(self) -> None:
         """Schedules that a later message without headers has ended are dropped; the rest may fire."""
@@ -208,7 +209,7 @@ class Schedules(TimerOwner):
 def read_time(text: bytes) -> int:
     """A time in a header of our own writing; 1, long past, for anything else."""
     try:
-        return max(parse_time(text.decode("utf-8", "replace")).unix_ns, 1)
+        return max(bounded_time(parse_time(text.decode("utf-8", "replace")).unix_ns), 1)
     except ValueError:
         return 1
 

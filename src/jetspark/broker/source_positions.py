@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mypy_extensions import i64
 
 from jetspark.api.responses import encode_json
+from jetspark.broker.bounds import bounded_sequence
 from jetspark.broker.publish import STREAM_SOURCE
 from jetspark.protocol import headers
 from jetspark.store import meta
@@ -140,7 +141,7 @@ class SourcePositions:
         if len(words) < 4 or not words[1].isdigit():
             return
         name = b"%s %s %s" % (words[0], words[2], words[3])
-        self._current[name] = Position(int(words[1]), words[5] if len(words) > 5 else b"")
+        self._current[name] = Position(bounded_sequence(int(words[1][:19])), words[5] if len(words) > 5 else b"")
 
 
 def document_of(positions: dict[bytes, Position]) -> dict[str, list[Any]]:
