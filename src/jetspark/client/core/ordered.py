@@ -1,7 +1,7 @@
 """Is this the next delivery? The gap check of ordered consumers.
 
-Hot: one call a message. The acknowledgement subject of a consumer does not change its form, so the form is learnt once
-and only the two sequences are read; a surprise is looked at again with the full parser before it counts as a gap.
+Hot: one call a message. Only the consumer sequence is read, at the place where the usual form of the acknowledgement
+subject has it; a surprise is looked at again with the full parser before it counts as a gap.
 """
 
 from __future__ import annotations
@@ -13,26 +13,32 @@ class OrderCheck:
     """Where a consumer's deliveries have come to."""
 
     def __init__(self) -> None:
-        # The last sequence of the stream that was delivered in order; survives the consumer.
-        self.stream_sequence: int = 0
         self.consumer_sequence: int = 0
+        # The last delivery in order, and the stream sequence before it; read when asked for, which is seldom.
+        self._last_reply: bytes = b""
+        self._stream_sequence: int = 0
+
+    @property
+    def stream_sequence(self) -> int:
+        """The last sequence of the stream that was delivered in order; survives the consumer."""
+        if self._last_reply:
+            self._stream_sequence = sequences(self._last_reply)[0]
+            self._last_reply = b""
+        return self._stream_sequence
 
     def restart(self) -> None:
         """A new consumer counts its deliveries from one."""
+        self._stream_sequence = self.stream_sequence
         self.consumer_sequence = 0
 
     def accept(self, reply: bytes) -> bool:
         """True when the delivery is the next one; False when something is missing before it."""
         expected = self.consumer_sequence + 1
-        # v1 ends `.<stream seq>.<consumer seq>.<timestamp>.<pending>`.
-        parts = reply.rsplit(b".", 4)
-        if len(parts) == 5 and parts[2] == b"%d" % expected and reply.count(b".") == 8:
-            self.consumer_sequence = expected
-            self.stream_sequence = int(parts[1])
-            return True
-        stream_sequence, consumer_sequence = sequences(reply)
-        if consumer_sequence != expected:
-            return False
+        tokens = reply.split(b".", 7)
+        # v1 has the consumer sequence sixth from nought; in v2 a name or the stream sequence stands there.
+        if len(tokens) != 8 or tokens[6] != b"%d" % expected or tokens[7].count(b".") != 1:
+            if sequences(reply)[1] != expected:
+                return False
         self.consumer_sequence = expected
-        self.stream_sequence = stream_sequence
+        self._last_reply = reply
         return True

@@ -172,7 +172,9 @@ class Link(SharedWire):
                 self._reconnect(self._lost_error)
                 continue
             self._tick()
-            self.flush_output()
+            if self._flush():
+                # Somebody publishes: stay at hand with the next rest of output, instead of being woken for each.
+                self._left_at_s = time.monotonic()
             if not self._take_lead():
                 continue
             try:
@@ -210,10 +212,12 @@ class Link(SharedWire):
             return
         while self._wire is wire and not self._closing:
             self._read(wire, self._tick_pause_s())
-            self._io_event.clear()
-            self.flush_output()
             self._tick()
-            if self._followers:
+            is_wanted = self._io_event.is_set()
+            self._io_event.clear()
+            self._flush()
+            if is_wanted or self._followers:
+                self._io_watches = True
                 return
 
     def _tick_pause_s(self) -> float:

@@ -296,10 +296,14 @@ class SharedWire(Exchange):
 
     def flush_output(self) -> None:
         """Send what the core has."""
+        self._flush()
+
+    def _flush(self) -> bool:
+        """Send what the core has; True when there was something."""
         core = self.core
         wire = self._wire
         if wire is None or not (core.out or core.control):
-            return
+            return False
         with self._lock:
             data = core.take_output()
         if data:
@@ -307,6 +311,7 @@ class SharedWire(Exchange):
                 wire.write(data)
             except (OSError, ValueError, ssl.SSLError) as error:
                 self._wire_lost(wire, error)
+        return bool(data)
 
     def drain(self) -> None:
         """Send before going on."""
