@@ -312,7 +312,6 @@ class Broker(TimerOwner):
         if commit.own_ops:
             # What they describe is still so; each may be done twice.
             self._disk_ops = commit.own_ops + self._disk_ops
-            self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
         self._join_failure(commit)
         for stream in commit.streams:
             if not stream.deleted:
@@ -324,6 +323,10 @@ class Broker(TimerOwner):
             session = commit.sessions[position]
             if not session.closed:
                 session.send(refusals(commit.replies[position], error))
+        # What is left to write waits a moment: a disk that fails is not asked without a pause.
+        self._urgent = False
+        if self._disk_ops or self._dirty_streams:
+            self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
         start_all(commit.starting)
 
     def _join_failure(self, commit: PendingCommit) -> None:
@@ -350,7 +353,7 @@ class Broker(TimerOwner):
         self.timers.run(self.now_ns)
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
-        if kind == TIMER_LAZY_COMMIT and (self._dirty_consumers or self._disk_ops):
+        if kind == TIMER_LAZY_COMMIT and (self._dirty_consumers or self._disk_ops or self._dirty_streams):
             self._urgent = True
 
     # -- life --------------------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def recover_account(jetstream: JetStream) -> None:
     for stream in jetstream.streams.values():
         # Only now is it known who copies whom.
         if stream.keeps_by_interest:
-            drop_consumed(stream)
+            stream.retention.drop_consumed()
             if stream.store.has_pending:
                 stream.mark_dirty()
 
@@ -285,27 +285,3 @@ def pull_back(consumer: Consumer, last_seq: i64) -> None:
         state.floor_stream_seq = last_seq
     consumer.log.snapshot(state)
     consumer.mark_dirty()
-
-
-def drop_consumed(stream: Stream) -> None:
-    """An acknowledgement may be durable where the removal it caused is not: remove again what nobody needs."""
-    store = stream.store
-    upto: i64 = 0
-    for consumer in stream.consumers.values():
-        if consumer.next_seq > upto:
-            upto = consumer.next_seq
-    view = stream.view
-    is_work_queue = stream.config.retention == Retention.WORKQUEUE
-    seq = store.next_live(store.first_seq)
-    while 0 < seq < upto:
-        if store.view(seq, view):
-            readers = stream.unfiltered + stream.filtered_for(view.subject)
-            # On a work queue a message nobody asked for yet waits for somebody who will.
-            is_needed = is_work_queue and not readers
-            for consumer in readers:
-                if consumer.needs(seq):
-                    is_needed = True
-                    break
-            if not is_needed and not stream.retention.is_followed(seq):
-                stream.remove(seq, False)
-        seq = store.next_live(seq + 1)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from mypy_extensions import i64
 
 from jetspark.api.stream_config import Discard, Retention, StreamConfig
+from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.store.view import RecordView
 
@@ -42,7 +43,7 @@ class RetentionKeeper(TimerOwner):
         self.messages_max = config.max_msgs if config.max_msgs > 0 else -1
         self.bytes_max = config.max_bytes if config.max_bytes > 0 else -1
         self.per_subject_max = config.max_msgs_per_subject if config.max_msgs_per_subject > 0 else -1
-        self.age_max_ns = config.max_age
+        self.age_max_ns = bounded_wait(config.max_age)
         self.limited = self.messages_max > 0 or self.bytes_max > 0 or self.per_subject_max > 0 or self.age_max_ns > 0
 
     def after_append(self, subject: bytes, seq: i64) -> None:
@@ -162,6 +163,32 @@ class RetentionKeeper(TimerOwner):
         while seq != 0:
             if not self._is_needed(seq):
                 stream.remove(seq, False)
+            seq = store.next_live(seq + 1)
+
+    def drop_consumed(self) -> None:
+        """An acknowledgement may count where the removal it caused does not (after a restart, after a failed commit):
+        remove again what nobody needs."""
+        stream = self._stream
+        if not stream.keeps_by_interest:
+            return
+        store = stream.store
+        upto: i64 = 0
+        for consumer in stream.consumers.values():
+            if consumer.next_seq > upto:
+                upto = consumer.next_seq
+        is_work_queue = stream.config.retention == Retention.WORKQUEUE
+        seq = store.next_live(store.first_seq)
+        while 0 < seq < upto:
+            if store.view(seq, self._view):
+                readers = stream.unfiltered + stream.filtered_for(self._view.subject)
+                # On a work queue a message nobody asked for yet waits for somebody who will.
+                is_needed = is_work_queue and not readers
+                for consumer in readers:
+                    if consumer.needs(seq):
+                        is_needed = True
+                        break
+                if not is_needed and not self.is_followed(seq):
+                    stream.remove(seq, False)
             seq = store.next_live(seq + 1)
 
     # -- discard new -------------------------------------------------------------------------------------------

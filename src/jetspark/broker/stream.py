@@ -15,6 +15,7 @@ from mypy_extensions import i64
 from jetspark.api.error_codes import ApiError
 from jetspark.api.stream_config import Discard, PersistMode, Retention, Storage, StreamConfig
 from jetspark.broker import ingest
+from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.consumer import jumps
 from jetspark.broker.dedupe import DedupeWindow
 from jetspark.broker.publish import Publish
@@ -90,7 +91,7 @@ class Stream:
         self.acknowledges = not config.no_ack
         self.replies_at_once = self.in_memory or config.persist_mode == PersistMode.ASYNC
         self.keeps_by_interest = config.retention != Retention.LIMITS
-        self.dedupe.window_ns = config.duplicate_window
+        self.dedupe.window_ns = bounded_wait(config.duplicate_window)
         name = json.dumps(self.name)
         domain = self.broker.options.domain
         where = ',"domain":' + json.dumps(domain) if domain else ""
@@ -234,6 +235,9 @@ class Stream:
         """Everything up to seq is durable: consumers may have it."""
         self.store.committed(seq)
         self.failed_until_ns = 0
+        if not self.in_memory:
+            for consumer in self.consumers.values():
+                consumer.second_thoughts.settle(self.store.epoch_in_flight)
         self.wake_consumers()
         features = self.features
         if features is not None:
@@ -264,7 +268,10 @@ class Stream:
         self.failure = error
         self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
         for consumer in self.consumers.values():
-            consumer.recount()
+            consumer.second_thoughts.take_back()
+        # Removals were taken back; acknowledgements and changed limits were not.
+        self.retention.enforce_all()
+        self.retention.drop_consumed()
 
     # -- out ---------------------------------------------------------------------------------------------------
 
@@ -309,6 +316,7 @@ class Stream:
             patterns = [filter_subject] if filter_subject else []
             count = store.purge_subject(SubjectFilter(patterns), below_seq, keep)
         for consumer in self.consumers.values():
+            consumer.second_thoughts.before_jump()
             jumps.skip_purged(consumer, filter_subject)
         self.after_purge()
         self.mark_dirty()
@@ -327,7 +335,9 @@ class Stream:
     def after_purge(self) -> None:
         """Many messages left at once: every consumer looks at the store again."""
         for consumer in self.consumers.values():
+            consumer.second_thoughts.before_jump()
             jumps.purged(consumer)
+            consumer.second_thoughts.after_jump()
         if self.features is not None:
             self.features.purged()
 

@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from jetspark.api.ack_token import ack_prefix, ack_prefix_v2
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, PriorityPolicy, ReplayPolicy
 from jetspark.broker.advisories import Announcer
+from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.consumer import serving
 from jetspark.broker.consumer.lifecycle import Lifecycle
 from jetspark.broker.consumer.outcomes import ACK_ALL, ACK_EXPLICIT, ACK_NONE, NOT_YET, NOTHING, PICKED, STALLED
@@ -21,6 +22,7 @@ from jetspark.broker.consumer.priority import Pinning
 from jetspark.broker.consumer.pull_queue import PullQueue
 from jetspark.broker.consumer.push_flow import PushFlow
 from jetspark.broker.consumer.redelivery import Redelivery
+from jetspark.broker.consumer.second_thoughts import SecondThoughts
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import SubjectFilter
@@ -101,6 +103,7 @@ class Consumer(TimerOwner):
         self.pinning = Pinning(self)
         self.push = PushFlow(self)
         self.lifecycle = Lifecycle(self)
+        self.second_thoughts = SecondThoughts(self)
         self.ack_timer = Timer(self, TIMER_ACK_WAIT)
         self.pull_timer = Timer(self, TIMER_PULLS)
         self.replay_timer = Timer(self, TIMER_REPLAY)
@@ -117,8 +120,8 @@ class Consumer(TimerOwner):
             self.ack_policy = ACK_NONE
         else:
             self.ack_policy = ACK_ALL
-        self.ack_wait_ns = config.ack_wait
-        self.backoff = list(config.backoff)
+        self.ack_wait_ns = bounded_wait(config.ack_wait)
+        self.backoff = [bounded_wait(wait_ns) for wait_ns in config.backoff]
         self.deliveries_max = config.max_deliver if config.max_deliver > 0 else -1
         self.ack_pending_max = config.max_ack_pending if config.max_ack_pending > 0 else -1
         frequency = config.sample_freq.rstrip("%") if config.sample_freq else "0"
@@ -200,6 +203,7 @@ class Consumer(TimerOwner):
             return
         if reason:
             self.announcer.terminated(entry, seq, self.deliveries_of(seq), reason)
+        self.second_thoughts.forget(seq, entry)
         acks.settle(self, seq)
 
     def commit_failed(self) -> None:

@@ -52,6 +52,7 @@ def purged(consumer: Consumer) -> None:
     floor_consumer_seq = state.floor_consumer_seq
     for seq in gone:
         entry = state.pending.pop(seq)
+        consumer.second_thoughts.forget(seq, entry)
         if seq < store.first_seq and entry.consumer_seq > floor_consumer_seq:
             floor_consumer_seq = entry.consumer_seq
         state.redelivered.pop(seq, None)
@@ -91,6 +92,7 @@ def restart_at(consumer: Consumer, seq: i64) -> None:
     state.last_delivered_ts_ns = 0
     state.last_ack_ts_ns = 0
     consumer.next_seq = seq
+    consumer.second_thoughts.clear()
     consumer.log.snapshot(state)
     consumer.mark_dirty()
     consumer.recount()
