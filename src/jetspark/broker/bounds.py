@@ -1,7 +1,7 @@
 """Numbers from documents, brought into the range the broker counts in.
 
-The wire allows 64 bits without a sign, durations of centuries and times from year 1 to 9999; the broker counts in 64 bits
-with a sign and adds durations to times. What is out of reach stays out of reach, only nearer.
+The wire allows 64 bits without a sign, durations of centuries and times from year 1 to 9999; the broker counts in 64
+bits with a sign and adds durations to times. What is out of reach stays out of reach, only nearer.
 """
 
 from __future__ import annotations
