@@ -140,6 +140,26 @@ def test_a_refused_write_forgets_its_deadline() -> None:
     assert sequences(client) == [1]
 
 
+def test_a_message_whose_removal_the_disk_refused_is_removed_later() -> None:
+    driver = BrokerDriver()
+    client = driver.connect()
+    stream(client, allow_msg_ttl=True)
+    client.publish_acked("S.a", b"", {"Nats-TTL": "5"})
+    client.publish_acked("S.a")
+    driver.holds_commits = True
+    driver.advance(5.1)
+    assert sequences(client) == [2]
+    driver.finish_commit("disk full")
+    driver.holds_commits = False
+    assert sequences(client) == [1, 2]
+
+    driver.advance(1)
+
+    assert sequences(client) == [2]
+    driver.crash()
+    assert sequences(driver.connect()) == [2]
+
+
 # -- markers ---------------------------------------------------------------------------------------------------------
 
 

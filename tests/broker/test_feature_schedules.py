@@ -310,3 +310,20 @@ def test_a_schedule_the_disk_refused_does_not_fire_and_the_one_it_replaced_does(
     made = message(client, 2)
     assert made is not None
     assert made[2] == b"old"
+
+
+def test_a_firing_the_disk_refused_happens_later() -> None:
+    driver = BrokerDriver()
+    client = driver.connect()
+    stream(client)
+    client.publish_acked("S.s", b"", PAST)
+    client.publish_acked("S.e", b"", {**every("5s"), "Nats-Schedule-Target": "S.u"})
+    driver.holds_commits = True
+    driver.advance(0.5)
+    driver.finish_commit("disk full")
+    driver.holds_commits = False
+    assert subjects(client) == {"S.s": 1, "S.e": 1}
+
+    driver.advance(6)
+
+    assert subjects(client) == {"S.t": 1, "S.e": 1, "S.u": 1}

@@ -166,10 +166,18 @@ class FeatureSet(StreamFeatures):
             self.republisher.stored(publish, seq, previous_subject_seq)
 
     def collect(self, commit: Commit) -> None:
+        if self.lifetimes is not None:
+            self.lifetimes.collected()
+        if self.schedules is not None:
+            self.schedules.collected()
         if self.positions is not None:
             self.positions.collect(commit)
 
     def visible(self, seq: i64) -> None:
+        if self.lifetimes is not None:
+            self.lifetimes.settled()
+        if self.schedules is not None:
+            self.schedules.settled()
         if self.republisher is not None:
             self.republisher.visible(seq)
         if self.positions is not None:
@@ -182,14 +190,14 @@ class FeatureSet(StreamFeatures):
             self.republisher.rolled_back(last_seq)
         if self.fast_batches is not None:
             self.fast_batches.end_all()
-        # What was removed is back as well, so lifetimes and schedules are read again.
-        self.scan()
-        if self.mirror is not None:
-            self.mirror.rolled_back(last_seq)
+        if self.lifetimes is not None:
+            self.lifetimes.rolled_back(last_seq)
+        if self.schedules is not None:
+            self.schedules.rolled_back()
         if self.positions is not None:
             self.positions.rolled_back()
-            for source in self.sources:
-                source.rolled_back(self.positions.get(source.index_name).seq)
+        for feed in self._feeds():
+            feed.rolled_back()
 
     def expire(self, view: RecordView) -> bool:
         return self.lifetimes is not None and self.lifetimes.expire(view)

@@ -217,13 +217,11 @@ class Feed(TimerOwner):
         if store.visible_seq >= store.last_seq:
             self.visible(store.last_seq)
 
-    def rolled_back(self, position: i64) -> None:
-        """The disk refused our copies beyond this position: they are fetched again."""
-        self.position = position
-        self._next_seq = position + 1
+    def rolled_back(self) -> None:
+        """The disk refused our last copies: find out again what there is, and go on from there."""
+        self._is_prepared = False
         self._ahead_bytes = 0
-        while self._unsettled and self._unsettled[-1][0] > position:
-            self._unsettled.pop()
+        self._unsettled.clear()
         self._is_refused = True
         self.stream.broker.timers.arm(self._timer, self.stream.broker.now_ns + RETRY_NS)
 

@@ -61,6 +61,9 @@ class Lifetimes(TimerOwner):
         self._counts_down: bool = stream.config.allow_msg_ttl
         self._marker_ttl_s: int = stream.config.subject_delete_marker_ttl // SECOND_NS
         self._deadlines: list[tuple[int, int]] = []
+        # Deadlines of messages whose removal is not durable: since the last commit was gathered, and in that one.
+        self._gone: list[tuple[int, int]] = []
+        self._gone_collected: list[tuple[int, int]] = []
         self._timer = Timer(self, TIMER_EXPIRY)
         self._view = RecordView()
 
@@ -90,19 +93,42 @@ class Lifetimes(TimerOwner):
 
     def _arm(self) -> None:
         broker = self._stream.broker
-        due: i64 = self._deadlines[0][0]
-        if due < broker.now_ns + EXPIRY_STEP_NS:
-            due = broker.now_ns + EXPIRY_STEP_NS
+        # A disk that failed is left alone for a while.
+        soonest = max(broker.now_ns + EXPIRY_STEP_NS, self._stream.failed_until_ns)
+        due: i64 = max(self._deadlines[0][0], soonest)
         broker.timers.arm_if_earlier(self._timer, due)
 
     def _sweep(self) -> None:
         store = self._stream.store
-        self._deadlines = [entry for entry in self._deadlines if store.is_live(entry[1])]
-        heapify(self._deadlines)
+        kept: list[tuple[int, int]] = []
+        for entry in self._deadlines:
+            (kept if store.is_live(entry[1]) else self._gone).append(entry)
+        heapify(kept)
+        self._deadlines = kept
 
     def forget(self) -> None:
         """Everything will be read again."""
         self._deadlines = []
+        self._gone = []
+
+    def collected(self) -> None:
+        self._gone_collected = self._gone
+        self._gone = []
+
+    def settled(self) -> None:
+        self._gone_collected = []
+        if self._stream.in_memory:
+            self._gone = []
+
+    def rolled_back(self, last_seq: i64) -> None:
+        """The disk refused what was stored after this sequence, and what was removed since is back."""
+        again = self._deadlines + self._gone_collected + self._gone
+        self._deadlines = [entry for entry in again if entry[1] <= last_seq]
+        heapify(self._deadlines)
+        self._gone_collected = []
+        self._gone = []
+        if self._deadlines:
+            self._arm()
 
     def recover(self, view: RecordView) -> None:
         """A message with headers found on disk."""
@@ -113,6 +139,8 @@ class Lifetimes(TimerOwner):
 
     def take_over(self, before: Lifetimes) -> None:
         self._deadlines = before._deadlines
+        self._gone = before._gone
+        self._gone_collected = before._gone_collected
         if self._deadlines:
             self._arm()
 
@@ -127,7 +155,9 @@ class Lifetimes(TimerOwner):
             return
         due: list[int] = []
         while self._deadlines and self._deadlines[0][0] <= now_ns and len(due) < EXPIRED_PER_TURN:
-            due.append(heappop(self._deadlines)[1])
+            entry = heappop(self._deadlines)
+            due.append(entry[1])
+            self._gone.append(entry)
         # In the order they were published: the last of a subject must be the last to go.
         due.sort()
         for seq in due:

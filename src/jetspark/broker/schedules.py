@@ -62,6 +62,9 @@ class Schedules(TimerOwner):
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._entries: dict[bytes, Entry] = {}
+        # What subjects had before changes that are not durable: since the last commit was gathered, and in that one.
+        self._changes: list[tuple[bytes, Entry | None]] = []
+        self._changes_collected: list[tuple[bytes, Entry | None]] = []
         # Each with its subject; an entry that was changed since has another time.
         self._heap: list[tuple[int, int, bytes]] = []
         self._timer = Timer(self, TIMER_DUE)
@@ -76,11 +79,17 @@ class Schedules(TimerOwner):
             return
         scheduler = publish.asks.get(SCHEDULER)
         if not scheduler:
-            self._entries.pop(publish.subject, None)
+            self._drop(publish.subject)
         elif publish.ends_schedule:
-            self._entries.pop(scheduler, None)
+            self._drop(scheduler)
+
+    def _drop(self, subject: bytes) -> None:
+        entry = self._entries.pop(subject, None)
+        if entry is not None:
+            self._changes.append((subject, entry))
 
     def _set(self, subject: bytes, seq: i64, due_ns: i64) -> None:
+        self._changes.append((subject, self._entries.get(subject)))
         self._entries[subject] = Entry(seq, due_ns)
         heappush(self._heap, (due_ns, seq, subject))
         self._arm()
@@ -95,6 +104,30 @@ class Schedules(TimerOwner):
         """Everything will be read again."""
         self._entries = {}
         self._heap = []
+        self._changes = []
+
+    def collected(self) -> None:
+        self._changes_collected = self._changes
+        self._changes = []
+
+    def settled(self) -> None:
+        self._changes_collected = []
+        if self._stream.in_memory:
+            self._changes = []
+
+    def rolled_back(self) -> None:
+        """The disk refused: every subject has the schedule it had."""
+        for subject, entry in reversed(self._changes_collected + self._changes):
+            if entry is None:
+                self._entries.pop(subject, None)
+            else:
+                self._entries[subject] = entry
+        self._changes_collected = []
+        self._changes = []
+        self._heap = []
+        for subject, entry in self._entries.items():
+            heappush(self._heap, (entry.due_ns, entry.seq, subject))
+        self._arm()
 
     # -- firing ------------------------------------------------------------------------------------------------------
 
@@ -118,12 +151,12 @@ class Schedules(TimerOwner):
         schedule = schedule_of(view.header(), now_ns) if stream.store.view(seq, view) else None
         if schedule is None:
             # Deleted, or not a schedule after all.
-            self._entries.pop(subject, None)
+            self._drop(subject)
             return
         following = schedule.next_fire_ns(due_ns, now_ns) if schedule.repeats else None
         message = self._make(subject, b"" if following is None else schedule.format_fire(following).encode())
         if message is None:
-            self._entries.pop(subject, None)
+            self._drop(subject)
         elif not stream.store_own(message):
             self._set(subject, seq, now_ns + RETRY_NS)
         elif following is not None:
@@ -200,6 +233,8 @@ class Schedules(TimerOwner):
     def take_over(self, before: Schedules) -> None:
         self._entries = before._entries
         self._heap = before._heap
+        self._changes = before._changes
+        self._changes_collected = before._changes_collected
         self._arm()
 
     def stop(self) -> None:
