@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.client_jobs import CLIENT_JOBS, ClientJob, measure_client
 from bench.jobs import JOBS, Job
 from jetspark.testing.processes import jetspark_server_command, nats_server_command
 
@@ -41,6 +42,12 @@ def main() -> int:
         for row in measure(job, ours, theirs, arguments):
             rows.append(row)
             print_row(row)
+    for client_job in CLIENT_JOBS:
+        if arguments.job and client_job.name not in arguments.job and "client" not in arguments.job:
+            continue
+        for row in measure_clients(client_job, theirs, arguments):
+            rows.append(row)
+            print_row(row)
     if arguments.json:
         document = {"machine": machine, "quick": arguments.quick, "rows": rows}
         Path(arguments.json).parent.mkdir(parents=True, exist_ok=True)
@@ -51,9 +58,15 @@ def main() -> int:
     return 1 if missed and arguments.strict else 0
 
 
+def job_names() -> list[str]:
+    return [job.name for job in JOBS] + [job.name for job in CLIENT_JOBS]
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--job", action="append", help=f"one of: {', '.join(job.name for job in JOBS)} (repeatable)")
+    parser.add_argument(
+        "--job", action="append", help=f"one of: {', '.join(job_names())}; client for all of its kind (repeatable)"
+    )
     parser.add_argument("--quick", action="store_true", help="few messages and one round: for trying things out")
     parser.add_argument("--rounds", type=int, default=0, help="pairs of runs a job (3; quick: 1)")
     parser.add_argument("--json", default="build/bench.json", help="where to write the numbers (empty: nowhere)")
@@ -97,6 +110,11 @@ def measure(job: Job, ours: list[str], theirs: list[str], arguments: argparse.Na
     return rows
 
 
+def measure_clients(job: ClientJob, server_command: list[str], arguments: argparse.Namespace) -> list[Row]:
+    count = job.quick_count if arguments.quick else job.count
+    return measure_client(job, server_command, count, arguments.rounds or (1 if arguments.quick else 3))
+
+
 def describe(ours: list[str], theirs: list[str]) -> dict[str, str]:
     version_command = ours[:-1] if ours[-1] == "server" else ours
     return {
@@ -113,14 +131,15 @@ def first_line(command: list[str]) -> str:
 
 
 def print_heading() -> None:
-    print(f"\n{'job':<20} {'measure':<46} {'ours':>12} {'theirs':>12} {'unit':<6} {'ratio':>8} {'at least':>9}")
+    print(f"\n{'job':<21} {'measure':<62} {'ours':>12} {'theirs':>12} {'unit':<6} {'ratio':>8} {'at least':>9}")
 
 
 def print_row(row: Row) -> None:
     bar = "" if row["at_least"] is None else f"{row['at_least']:.2f}"
     verdict = "" if row["met"] is None else ("  ok" if row["met"] else "  MISSED")
-    name = f"{row['job']:<20} {row['measure']:<46}"
-    print(f"{name} {amount(row['ours']):>12} {amount(row['theirs']):>12} {row['unit']:<6} {row['ratio']:>8.2f} {bar:>9}{verdict}")
+    name = f"{row['job']:<21} {row['measure']:<62}"
+    numbers = f"{amount(row['ours']):>12} {amount(row['theirs']):>12} {row['unit']:<6} {row['ratio']:>8.2f}"
+    print(f"{name} {numbers} {bar:>9}{verdict}")
 
 
 def amount(value: float) -> str:
