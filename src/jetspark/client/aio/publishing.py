@@ -130,8 +130,7 @@ class Publisher:
     async def _publish_once(self, subject: str, block: bytes, body: bytes, timeout_s: float) -> PubAck:
         link = self._link
         future = PublishFuture(self, subject, 0.0)
-        with link.guard:
-            token = link.publish_acked(subject, block, body, future)
+        token = link.publish_acked(subject, block, body, future)
         try:
             if not await link.wait(future, timeout_s):
                 raise PublishTimeoutError(
@@ -182,8 +181,7 @@ class Publisher:
             await self._wait_window()
         timeout_s = self._timeout_s if timeout is None else seconds(timeout)
         future = PublishFuture(self, subject, link.now() + timeout_s)
-        with link.guard:
-            link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
+        link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
         if link.core.out_bytes > 1048576:
             await link.drain()
         return future

@@ -33,6 +33,7 @@ from jetspark.client.errors import (
 from jetspark.client.sync.exchange import Exchange
 from jetspark.client.sync.waiting import Signal, Task
 from jetspark.client.sync.wire import Wire
+from jetspark.protocol.client_parser import IS_NATIVE
 from jetspark.protocol.nuid import Nuid
 
 log = logging.getLogger("jetspark.client")
@@ -52,6 +53,16 @@ class SharedWire(Exchange):
         self.core = ConnectionCore(
             Nuid(os.urandom), options.inbox_prefix, options.pending_bytes_max, make_message, self
         )
+        # Queue a frame or a message. The compiled core runs each of these calls to its end before another thread has a
+        # turn, so it needs no lock; the plain one does.
+        self.send: Callable[[bytes], None] = self._send_locked
+        self.publish: Callable[[str, bytes, bytes, bytes], bytes] = self._publish_locked
+        self.publish_acked: Callable[[str, bytes, bytes, Pending], bytes] = self._publish_acked_locked
+        if IS_NATIVE:
+            self.core.on_output = self._output_began
+            self.send = self.core.send
+            self.publish = self.core.publish
+            self.publish_acked = self.core.publish_acked
         self.address: ServerAddress | None = None
         self.is_tls = False
         self._wire: Wire | None = None
@@ -256,37 +267,33 @@ class SharedWire(Exchange):
         """Never for long: this face sends before it returns."""
         return self.core.out_bytes > FLUSH_BYTES
 
-    def send(self, frame: bytes) -> None:
-        """Queue a frame; it is sent when enough waits, when its thread waits, or by the background thread."""
+    def _send_locked(self, frame: bytes) -> None:
         with self._lock:
             self.core.send(frame)
-            size = self.core.out_bytes
-        if size > FLUSH_BYTES:
-            self.flush_output()
-        elif not self._io_watches:
-            self._wake_io()
+        self._after_output()
 
-    def publish(self, subject: str, reply: bytes, block: bytes, data: bytes) -> bytes:
-        """Check and queue a message; the frame that was queued."""
+    def _publish_locked(self, subject: str, reply: bytes, block: bytes, data: bytes) -> bytes:
         with self._lock:
             frame = self.core.publish(subject, reply, block, data)
-            size = self.core.out_bytes
-        if size > FLUSH_BYTES:
-            self.flush_output()
-        elif not self._io_watches:
-            self._wake_io()
+        self._after_output()
         return frame
 
-    def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
-        """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
+    def _publish_acked_locked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
         with self._lock:
             token = self.core.publish_acked(subject, block, data, pending)
-            size = self.core.out_bytes
-        if size > FLUSH_BYTES:
+        self._after_output()
+        return token
+
+    def _after_output(self) -> None:
+        """Small rests are sent by the background thread, or by this one when it waits."""
+        if self.core.out_bytes > FLUSH_BYTES:
             self.flush_output()
         elif not self._io_watches:
             self._wake_io()
-        return token
+
+    def _output_began(self) -> None:
+        if not self._io_watches:
+            self._wake_io()
 
     def _wake_io(self) -> None:
         if not self._io_event.is_set():
