@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import subprocess
@@ -19,13 +20,19 @@ from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 
 
-def server_binary() -> str:
-    """The binary of the dev dependencies, beside the interpreter or on the path."""
+# The same tests against either server: `JETSPARK_TEST_SERVER=jetspark` starts ours instead of nats-server.
+OURS = os.environ.get("JETSPARK_TEST_SERVER", "nats-server") == "jetspark"
+
+
+def server_command() -> list[str]:
+    """How to start the server: ours, or the binary of the dev dependencies, beside the interpreter or on the path."""
+    if OURS:
+        return [sys.executable, "-m", "jetspark.cli.main", "server"]
     beside = Path(sys.executable).parent / "nats-server"
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:
         pytest.skip("no nats-server binary: install the dev dependencies")
-    return found
+    return [found]
 
 
 class NatsServer:
@@ -48,7 +55,7 @@ class NatsServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         log_path = self.folder / "server.log"
         log_path.unlink(missing_ok=True)
-        command = [server_binary(), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log_path)]
+        command = [*server_command(), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log_path)]
         if self.jetstream:
             command += ["-js", "-sd", str(self.folder / "store")]
         if self.config:
