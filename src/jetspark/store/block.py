@@ -48,7 +48,6 @@ class Block:
         # Entries without a record (burned or compacted away): they are dead too.
         self.absent_count: i64 = 0
         self.dead_count: i64 = 0
-        self.first_ts_ns: i64 = 0
         self.last_ts_ns: i64 = 0
         self.header_count: i64 = 0
         self.closed: bool = False

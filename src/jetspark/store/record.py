@@ -22,11 +22,6 @@ from xxhash import xxh3_64_digest
 from jetspark.store.numbers import COMPILED, get_i64, get_u16, get_u32, put_u16, put_u32
 from jetspark.store.view import RecordView
 
-HASH_SIZE: Final = 8
-# Everything but subject, headers and payload.
-OVERHEAD: Final = 30
-HEADER_OVERHEAD: Final = 4
-SUBJECT_START: Final = 22
 LENGTH_MASK: Final = 0x7FFFFFFF
 HEADERS_BIT: Final = 0x80000000
 # Longer than any message a server takes (64 MiB) with its headers; a length beyond this is damage.
@@ -36,13 +31,7 @@ NOTE_BIT: Final = 1 << 62
 ERASED_BIT: Final = -(1 << 63)
 SEQ_MASK: Final = (1 << 62) - 1
 
-# What a tombstone's payload holds: the length of the record it buries.
-TOMBSTONE_PAYLOAD_SIZE: Final = 4
-# What a state note's payload holds: the first sequence. (Its own sequence field is the last one.)
-STATE_PAYLOAD_SIZE: Final = 8
-
 _PREFIX: Final = struct.Struct("<IqqH")
-_PREFIX_NO_LENGTH: Final = struct.Struct("<qqH")
 _U32: Final = struct.Struct("<I")
 
 

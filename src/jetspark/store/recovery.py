@@ -340,6 +340,8 @@ class Recovery:
 
     def settle_counters(self) -> None:
         store = self.store
+        # As the disk has it, for the head of a block begun now; the first message itself is looked for afterwards.
+        store.first_seq = self.first_seq
         store.last_seq = self.last_seq
         store.last_ts_ns = self.last_ts_ns
         for block in store.blocks:

@@ -22,8 +22,8 @@ from jetspark.store.numbers import get_i64, get_u16, get_u32, put_i64, put_u16, 
 
 MAGIC: Final = b"JSI1"
 VERSION: Final = 1
-# magic, version, 12 numbers, then subject count and bytes, tombstone count, unused, hashes of block, tail and index.
-_FIXED: Final = struct.Struct("<4sI12qIIII8s8s8s")
+# magic, version, 11 numbers, then subject count and bytes, tombstone count, unused, hashes of block, tail and index.
+_FIXED: Final = struct.Struct("<4sI11qIIII8s8s8s")
 FIXED_SIZE: Final = _FIXED.size
 HASH_SIZE: Final = 8
 ENTRY_SIZE: Final = 8
@@ -42,7 +42,6 @@ class Sidecar:
         self.absent_count: i64 = 0
         self.raw_size: i64 = 0
         self.record_bytes: i64 = 0
-        self.first_ts_ns: i64 = 0
         self.last_ts_ns: i64 = 0
         self.header_count: i64 = 0
         # What the state notes of the block, and its head, say.
@@ -99,7 +98,6 @@ def encode_sidecar(block: Block, raw: bytes) -> bytes:
         block.absent_count,
         len(raw),
         block.record_bytes,
-        block.first_ts_ns,
         block.last_ts_ns,
         block.header_count,
         block.state_first_seq,
@@ -145,8 +143,8 @@ def front_size_of(start: bytes) -> i64:
     if len(start) < FIXED_SIZE or start[:4] != MAGIC:
         return 0
     fields = _FIXED.unpack_from(start)
-    subjects_size: i64 = fields[15]
-    tombstone_count: i64 = fields[16]
+    subjects_size: i64 = fields[14]
+    tombstone_count: i64 = fields[15]
     return FIXED_SIZE + subjects_size + tombstone_count * TOMBSTONE_SIZE + HASH_SIZE
 
 
@@ -167,17 +165,16 @@ def decode_front(front: bytes) -> Sidecar | None:
     car.absent_count = fields[5]
     car.raw_size = fields[6]
     car.record_bytes = fields[7]
-    car.first_ts_ns = fields[8]
-    car.last_ts_ns = fields[9]
-    car.header_count = fields[10]
-    car.state_first_seq = fields[11]
-    car.state_last_seq = fields[12]
-    car.state_last_ts_ns = fields[13]
-    car.block_hash = fields[18]
-    car.tail = fields[19]
-    car.index_hash = fields[20]
-    decode_subjects(front, fields[14], car)
-    decode_tombstones(front, FIXED_SIZE + fields[15], fields[16], car)
+    car.last_ts_ns = fields[8]
+    car.header_count = fields[9]
+    car.state_first_seq = fields[10]
+    car.state_last_seq = fields[11]
+    car.state_last_ts_ns = fields[12]
+    car.block_hash = fields[17]
+    car.tail = fields[18]
+    car.index_hash = fields[19]
+    decode_subjects(front, fields[13], car)
+    decode_tombstones(front, FIXED_SIZE + fields[14], fields[15], car)
     return car
 
 
