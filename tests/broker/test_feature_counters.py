@@ -121,6 +121,16 @@ def test_a_counter_that_was_meddled_with_is_broken() -> None:
     assert code(add(client, "1")) == 10172
 
 
+def test_numbers_beyond_four_thousand_digits_are_refused() -> None:
+    client = BrokerDriver().connect()
+    stream(client)
+
+    assert len(add(client, "9" * 4000)["val"]) == 4000
+    assert code(add(client, "1")) == 10171
+    assert code(add(client, "9" * 4001, "C.b")) == 10171
+    assert add(client, "-" + "9" * 3999)["val"] == "9" + "0" * 3999
+
+
 def test_a_purged_subject_starts_from_nothing_and_a_removed_message_is_forgotten() -> None:
     client = BrokerDriver().connect()
     stream(client)

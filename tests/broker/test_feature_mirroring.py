@@ -445,6 +445,19 @@ def test_an_origin_forgets_what_its_copies_have(storage: str, retention: str, ki
     assert count(client, "W") == 0
 
 
+def test_a_copying_stream_counts_as_a_reader_of_such_an_origin_but_is_no_consumer() -> None:
+    driver = BrokerDriver()
+    client = driver.connect()
+    stream(client, "W", retention="workqueue")
+    stream(client, "L")
+    stream(client, "S", sources=[{"name": "W"}, {"name": "L"}])
+    driver.advance(0)
+
+    assert info(client, "W")["state"]["consumer_count"] == 1
+    assert info(client, "L")["state"]["consumer_count"] == 0
+    assert client.api("CONSUMER.NAMES.W")["consumers"] == []
+
+
 def test_an_origin_keeps_its_messages_until_the_copies_are_durable() -> None:
     driver = BrokerDriver()
     client = driver.connect()

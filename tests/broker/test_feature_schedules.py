@@ -76,6 +76,17 @@ def test_a_time_to_come_is_waited_for() -> None:
     assert subjects(client) == {"S.t": 1}
 
 
+def test_a_time_in_another_age_is_waited_for_too() -> None:
+    driver = BrokerDriver()
+    client = driver.connect()
+    stream(client)
+    client.publish_acked("S.s", b"", {"Nats-Schedule": "@at 9999-12-31T23:59:59Z", **TARGET})
+
+    driver.advance(86_400)
+
+    assert subjects(client) == {"S.s": 1}
+
+
 def test_a_period_fires_again_and_again() -> None:
     driver = BrokerDriver()
     client = driver.connect()
