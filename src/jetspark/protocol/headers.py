@@ -98,10 +98,12 @@ def remove_headers(block: bytes, names: list[bytes], prefixes: list[bytes]) -> b
 
 
 def without_status(block: bytes) -> bytes:
-    """A published block that starts with a status is stored without it."""
+    """A published block that starts with a status is stored without it; a block of nothing else is not stored."""
     if block.startswith(b"NATS/1.0\r\n"):
         return block
     end = block.find(b"\r\n")
     if end < 0 or not block.startswith(PREFIX):
         return block
+    if len(block) <= end + 4:
+        return b""
     return PREFIX + block[end:]

@@ -22,8 +22,6 @@ def healthz(server: Server, query: Query) -> tuple[int, dict[str, Any]]:
     if server.is_lame_duck or server.broker.shutting_down:
         return _unavailable(503, "server is shutting down")
     if not server.broker.options.jetstream:
-        if query.flag("js-enabled") or query.flag("js-enabled-only"):
-            return _unavailable(503, "JetStream is not enabled")
         return 200, {"status": "ok"}
     if server.edge.disk_error:
         return _unavailable(503, f"JetStream store is failing: {server.edge.disk_error}")

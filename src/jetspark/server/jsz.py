@@ -72,7 +72,8 @@ def jsz(server: Server, query: Query) -> dict[str, Any]:
     offset, limit = max(0, query.number("offset")), query.number("limit") or LIMIT_DEFAULT
     stamp = {"server_id": server.server_id, "now": format_time(server.clock.now_ns())}
     if not server.broker.options.jetstream:
-        return {**_nothing(), **stamp, "disabled": True, "config": {}, "limits": {}, **_sums([]), "total": 0}
+        config = {"max_memory": 0, "max_storage": 0}
+        return {**_nothing(), **stamp, "disabled": True, "config": config, **_sums([]), "total": 0}
     accounts = _enabled(server)
     streams = [stream for account in accounts for stream in account.jetstream.streams.values()]
     document = {
