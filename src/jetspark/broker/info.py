@@ -97,7 +97,8 @@ def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str,
     if not is_listed:
         config = with_response_metadata(config, VERSION)
     state = consumer.state
-    now_ns = consumer.broker.now_ns
+    # A plain number: the end of a pause may lie beyond what native ones hold.
+    now_ns: int = consumer.broker.now_ns
     until = consumer.config.pause_until
     remaining_ns = until.unix_ns - now_ns if until is not None and consumer.lifecycle.is_paused else 0
     return responses.consumer_info_fields(

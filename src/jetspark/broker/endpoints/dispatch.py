@@ -99,8 +99,9 @@ def receive(jetstream: JetStream, session: Session, verb: bytes, reply: bytes, h
         endpoint[1](call, names, rest)
     except ApiError as error:
         call.fail(error)
-    except OverflowError:
-        # A number that fits the wire and no stream.
+    except (OverflowError, ValueError) as error:
+        # A number that fits the wire and nothing here. The requester must not bring down the others.
+        call.broker.notices.append(f"Request {subject} refused: {error}")
         call.fail(make(ErrorCode.BAD_REQUEST))
     return True
 
