@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,7 +91,7 @@ def test_a_conversation_byte_by_byte() -> None:
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=8))
 def test_any_split_reads_the_same(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(CONVERSATION)]
-    chunks = [CONVERSATION[start:end] for start, end in zip(places, places[1:], strict=False)]
+    chunks = [CONVERSATION[start:end] for start, end in itertools.pairwise(places)]
     assert read(*chunks) == OPERATIONS
 
 

@@ -95,7 +95,7 @@ class Parser:
                 after = self._publish_native(data, position, size)
             else:
                 after = self._operation(data, position)
-            if after == INCOMPLETE or after == FAILED:
+            if after < 0:
                 break
             position = after
         if position < size:
@@ -114,7 +114,8 @@ class Parser:
             self._chunks_size = 0
             self.feed(kept)
 
-    def _publish_native(self, data: bytes, position: i64, size: i64) -> i64:
+    # One loop over bytes: a call for each step would cost more than the step.
+    def _publish_native(self, data: bytes, position: i64, size: i64) -> i64:  # noqa: C901
         """One operation, byte by byte where it is a publish; everything rarer goes to `_operation`."""
         if size - position < 5:
             return self._operation(data, position)
