@@ -19,6 +19,7 @@ from jetspark.api.stream_config import Compression, Retention, Storage, StreamCo
 from jetspark.api.timestamps import format_time, parse_time
 from jetspark.broker.consumer import position
 from jetspark.broker.consumer.consumer import Consumer
+from jetspark.broker.consumer.outcomes import ACK_NONE
 from jetspark.broker.dedupe import DedupeWindow
 from jetspark.broker.publish import MESSAGE_ID
 from jetspark.broker.stream import Stream
@@ -251,6 +252,10 @@ def find_place(consumer: Consumer) -> None:
     store = consumer.stream.store
     state = consumer.state
     pull_back(consumer, store.last_seq)
+    if consumer.ack_policy == ACK_NONE:
+        # Delivered is done: the log need not say so each time.
+        state.floor_consumer_seq = state.delivered_consumer_seq
+        state.floor_stream_seq = state.delivered_stream_seq
     gone = [seq for seq in state.pending if not store.is_live(seq)]
     for seq in gone:
         del state.pending[seq]

@@ -272,6 +272,8 @@ class Stream:
         # Removals were taken back; acknowledgements and changed limits were not.
         self.retention.enforce_all()
         self.retention.drop_consumed()
+        # What is back may be what somebody waits for.
+        self.wake_consumers()
 
     # -- out ---------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import DeliverPolicy
+from jetspark.broker.consumer import position
 from jetspark.store.consumer_state import PendingEntry
 
 if TYPE_CHECKING:
@@ -132,19 +133,36 @@ class SecondThoughts:
         consumer.look_at_acks()
 
     def _stay_within(self) -> None:
-        """A place found from messages that are gone again lies ahead of the stream; what comes next is for everybody."""
+        """A place found from messages that are gone again lies ahead of the stream; what comes next is for all."""
         consumer = self._consumer
         state = consumer.state
         config = consumer.config
-        next_seq: i64 = consumer.stream.store.last_seq + 1
-        if config.deliver_policy == DeliverPolicy.BY_START_SEQUENCE and config.opt_start_seq > next_seq:
-            next_seq = config.opt_start_seq
-        if consumer.next_seq > next_seq:
-            consumer.next_seq = next_seq
-        if state.delivered_stream_seq >= next_seq:
-            state.delivered_stream_seq = next_seq - 1
-        if state.floor_stream_seq >= next_seq:
-            state.floor_stream_seq = next_seq - 1
-        if consumer.first_list:
-            consumer.first_list = [seq for seq in consumer.first_list[consumer.first_list_at :] if seq < next_seq]
-            consumer.first_list_at = 0
+        last_seq: i64 = consumer.stream.store.last_seq
+        if state.delivered_consumer_seq == 0 and self._began_beyond(last_seq):
+            position.place(consumer)
+            return
+        limit = last_seq
+        if config.deliver_policy == DeliverPolicy.BY_START_SEQUENCE and config.opt_start_seq > limit:
+            limit = config.opt_start_seq - 1
+        if state.delivered_stream_seq > limit:
+            state.delivered_stream_seq = limit
+        if state.floor_stream_seq > limit:
+            state.floor_stream_seq = limit
+        if (
+            config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
+            and state.delivered_stream_seq < consumer.list_until_seq
+        ):
+            consumer.list_until_seq = min(consumer.list_until_seq, last_seq)
+            position.list_last_per_subject(consumer, state.delivered_stream_seq, consumer.list_until_seq)
+            consumer.next_seq = consumer.list_until_seq + 1
+        else:
+            # Nothing was found between the two; by now there may be something.
+            consumer.next_seq = state.delivered_stream_seq + 1
+
+    def _began_beyond(self, last_seq: i64) -> bool:
+        """Was its beginning found among messages that are gone?"""
+        consumer = self._consumer
+        policy = consumer.config.deliver_policy
+        if policy == DeliverPolicy.LAST_PER_SUBJECT:
+            return consumer.list_until_seq > last_seq
+        return policy == DeliverPolicy.LAST and consumer.next_seq > last_seq

@@ -45,21 +45,25 @@ def compare_stream(stream: Stream, known: KnownStream) -> None:
     """One stream and its consumers."""
     model = known.model
     messages = live_messages(stream, model)
+    model.config = stream.config
     if known.life.deleted == Stage.NONE or known.life.deleted == Stage.DECIDED:
-        check_durable(model, messages, int(stream.store.last_seq))
+        check_durable(model, messages, stream)
     adopt(model, stream, messages)
     compare_consumers(stream, known)
     known.life.recovered()
 
 
-def check_durable(model: StreamModel, found: dict[int, Message], last_seq: int) -> None:
+def check_durable(model: StreamModel, found: dict[int, Message], stream: Stream) -> None:
     """Everything durable is there once, and nothing that was never published."""
     durable = model.durable
     name = model.name
+    last_seq = int(stream.store.last_seq)
     require(last_seq >= durable.last_seq, "sequences are not used twice", name, last_seq, durable.last_seq)
-    for seq, message in durable.messages.items():
-        if seq not in model.removed:
-            require(found.get(seq) == message, "a durable message survives", name, message, found.get(seq))
+    for message in still_due(model, found):
+        if model.config.retention == Retention.INTEREST and not is_wanted(stream, message):
+            # Whoever wanted it was kept in memory only.
+            continue
+        require(found.get(message.seq) == message, "a durable message survives", name, message, list(found))
     for seq, message in found.items():
         if seq in durable.messages:
             require(message == durable.messages[seq], "a durable message is unchanged", name, message)
@@ -73,21 +77,55 @@ def check_durable(model: StreamModel, found: dict[int, Message], last_seq: int) 
                 require(seq in found, "of an unfinished commit the first messages survive", name, seq, list(found))
 
 
+def is_wanted(stream: Stream, message: Message) -> bool:
+    """Is there a consumer that has yet to deliver this message?"""
+    for consumer in stream.consumers.values():
+        if consumer.filter.accepts(message.subject) and message.seq > consumer.state.delivered_stream_seq:
+            return True
+    return False
+
+
+def still_due(model: StreamModel, found: dict[int, Message]) -> list[Message]:
+    """Durable messages that nobody removed and that, with those found, are within the limits."""
+    left = model.removed.keys() | model.skipped
+    durable = {seq: message for seq, message in model.durable.messages.items() if seq not in left}
+    together = StreamModel(model.config, 0)
+    for _, message in sorted({**durable, **found}.items()):
+        together.put(message)
+    together.enforce_all()
+    return [message for seq, message in durable.items() if seq in together.messages]
+
+
 def adopt(model: StreamModel, stream: Stream, found: dict[int, Message]) -> None:
     """Go on from what is there."""
-    model.config = stream.config
     model.messages = dict(found)
     model.seqs = list(found)
     model.byte_count = sum(model.size_of(m.subject, m.header, m.payload) for m in found.values())
     model.last_seq = int(stream.store.last_seq)
     model.last_ts_ns = int(stream.store.last_ts_ns)
-    # Ids are found again in the messages that are left.
-    model.ids = {message.message_id: (seq, message.ts_ns) for seq, message in found.items() if message.message_id}
+    model.ids = find_ids(model, stream, found)
     last = found.get(model.last_seq)
     model.last_id = last.message_id if last is not None else b""
     model.failed_until_ns = 0
     model.consumers = {}
     model.settle_durable()
+
+
+def find_ids(model: StreamModel, stream: Stream, found: dict[int, Message]) -> dict[bytes, tuple[int, int]]:
+    """The ids the stream knows: those of all messages within the window, and perhaps of some that have just left."""
+    now_ns = int(stream.broker.now_ns)
+    before = model.ids
+    known = {name: (int(seq), int(ts_ns)) for name, (seq, ts_ns) in stream.dedupe._sequences.items()}
+    for message in found.values():
+        if message.message_id and message.ts_ns + model.config.duplicate_window > now_ns:
+            entry = known.get(message.message_id)
+            require(entry is not None and entry[0] >= message.seq, "ids survive a start", model.name, message, entry)
+    for name, (seq, _) in known.items():
+        published = [*model.appended.get(seq, []), *filter(None, (model.durable.messages.get(seq), found.get(seq)))]
+        # One whose message went at the last start may still be known.
+        is_true = before.get(name, (0, 0))[0] == seq or any(message.message_id == name for message in published)
+        require(is_true, "an id belongs to its message", model.name, name, seq)
+    return known
 
 
 def compare_consumers(stream: Stream, known: KnownStream) -> None:
@@ -144,6 +182,8 @@ def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> 
     for seq, entry in own.state.pending.items():
         deliveries = int(entry.deliveries)
         model.pending[seq] = Owed(deliveries, int(entry.delivered_ts_ns) + model.wait_ns(deliveries))
+    model.pending_before = len(model.pending)
+    model.list_until_seq = int(own.list_until_seq)
     model.given_up = {seq for seq in own.state.redelivered if seq not in own.state.pending}
     model.consumer_seq = int(own.state.delivered_consumer_seq)
     model.floor_seq = int(own.state.floor_stream_seq)

@@ -7,6 +7,8 @@ from typing import Any
 
 MILLISECOND_NS = 1_000_000
 SECOND_NS = 1_000_000_000
+# Added to waits, so that no two timers are due at the same moment and the order of what follows is known.
+ODD_NS = (3_001, 7_013, 11_027, 17_041)
 
 WORDS = ("a", "b", "c", "d.e", "d.f")
 
@@ -30,7 +32,7 @@ def stream_config(rng: Random, name: str, description: str, *, file_share: float
         config["max_msgs_per_subject"] = rng.choice((1, 2, 10))
         config["discard_new_per_subject"] = config["discard"] == "new" and rng.random() < 0.5
     if rng.random() < 0.2:
-        config["max_age"] = rng.choice((200 * MILLISECOND_NS, 2 * SECOND_NS, 60 * SECOND_NS))
+        config["max_age"] = ODD_NS[0] + rng.choice((200 * MILLISECOND_NS, 2 * SECOND_NS, 60 * SECOND_NS))
     if rng.random() < 0.1:
         config["max_msg_size"] = rng.choice((50, 120))
     window_ns = rng.choice((0, 100 * MILLISECOND_NS, 2 * SECOND_NS, 120 * SECOND_NS))
@@ -52,7 +54,7 @@ def stream_update(rng: Random, config: dict[str, Any]) -> dict[str, Any]:
     if rng.random() < 0.5:
         changed["max_msgs_per_subject"] = rng.choice((1, 3))
     if rng.random() < 0.3:
-        changed["max_age"] = rng.choice((0, 500 * MILLISECOND_NS, 30 * SECOND_NS))
+        changed["max_age"] = rng.choice((0, ODD_NS[0] + 500 * MILLISECOND_NS, ODD_NS[0] + 30 * SECOND_NS))
     window_ns = changed.get("duplicate_window", 0)
     if changed.get("max_age") and (not window_ns or window_ns > changed["max_age"]):
         changed["duplicate_window"] = changed["max_age"]
@@ -79,7 +81,7 @@ def consumer_config(
     if rng.random() < 0.7:
         config["durable_name"] = name
     else:
-        config["inactive_threshold"] = rng.choice((500 * MILLISECOND_NS, 60 * SECOND_NS))
+        config["inactive_threshold"] = ODD_NS[3] + rng.choice((500 * MILLISECOND_NS, 60 * SECOND_NS))
     add_filter(rng, stream, config)
     if config["ack_policy"] != "none":
         add_acks(rng, config)
@@ -109,13 +111,14 @@ def add_filter(rng: Random, stream: str, config: dict[str, Any]) -> None:
 
 def add_acks(rng: Random, config: dict[str, Any]) -> None:
     """When messages come again, and how many may be outstanding."""
-    config["ack_wait"] = rng.choice((50 * MILLISECOND_NS, SECOND_NS, 30 * SECOND_NS))
+    config["ack_wait"] = ODD_NS[1] + rng.choice((50 * MILLISECOND_NS, SECOND_NS, 30 * SECOND_NS))
     if rng.random() < 0.5:
         config["max_ack_pending"] = rng.choice((1, 3, 20))
     if rng.random() < 0.3:
         config["max_deliver"] = rng.choice((1, 2, 4))
     if rng.random() < 0.2:
-        backoff = [20 * MILLISECOND_NS, 100 * MILLISECOND_NS, SECOND_NS][: rng.randrange(1, 4)]
+        steps = (20 * MILLISECOND_NS, 100 * MILLISECOND_NS, SECOND_NS)[: rng.randrange(1, 4)]
+        backoff = [step + ODD_NS[2] for step in steps]
         config["backoff"] = backoff
         config["ack_wait"] = backoff[0]
         if config.get("max_deliver", 0) and config["max_deliver"] < len(backoff):

@@ -6,10 +6,12 @@ comes next, when one may come again and what is outstanding follows from that al
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig
+from jetspark.api.stream_config import Retention
 from jetspark.protocol.subjects import matches
 from jetspark.testing.sim.violation import require
 
@@ -51,9 +53,13 @@ class ConsumerModel:
         self.next_seq = next_seq
         # To be delivered before anything else (last of each subject), in order.
         self.first_list: list[int] = []
+        # The last sequence that list was made for.
+        self.list_until_seq = 0
         self.pending: dict[int, Owed] = {}
         # Delivered as often as allowed and never acknowledged.
         self.given_up: set[int] = set()
+        # Owed when they left the stream, which is not durable yet.
+        self.forgotten: dict[int, Owed] = {}
         self.consumer_seq = 0
         self.floor_seq = 0
         self.paused_until_ns = 0
@@ -226,19 +232,43 @@ class ConsumerModel:
             delay = body[4:].strip()
             owed.not_before_ns = now_ns + int(delay.split(b":")[1].strip(b" }")) if delay else now_ns
 
+    def accept_given_up(self, owed_by_broker: Container[int], now_ns: int) -> None:
+        """A message delivered as often as allowed is given up once its last wait is over."""
+        for seq in [seq for seq in self.pending if seq not in owed_by_broker]:
+            owed = self.pending.pop(seq)
+            is_due = now_ns >= owed.not_before_ns
+            is_last = 0 < self.deliveries_max <= owed.deliveries
+            require(is_due and is_last, "given up only after max_deliver and its wait", self.name, seq, owed, now_ns)
+            self.given_up.add(seq)
+
     def message_removed(self, seq: int) -> None:
         """A message left the stream: nobody owes it any more."""
         if seq in self.first_list:
             self.first_list.remove(seq)
-        self.pending.pop(seq, None)
-        self.given_up.discard(seq)
+        owed = self.pending.pop(seq, None)
+        if owed is not None:
+            self.forgotten[seq] = owed
+
+    def taken_back(self, *, was_purged: bool) -> None:
+        """Messages that had left are back: what was owed is owed again."""
+        for seq, owed in self.forgotten.items():
+            if seq in self.stream.messages:
+                self.pending[seq] = owed
+                self.floor_seq = min(self.floor_seq, seq - 1)
+        self.forgotten = {}
+        if was_purged:
+            self.floor_seq = 0
 
     def restarted_at(self, seq: int) -> None:
         """The consumer was set back by an operator."""
         self.pending.clear()
+        self.forgotten.clear()
         self.given_up.clear()
         self.confirmed.clear()
         self.first_list = []
+        self.list_until_seq = 0
+        if self.stream.config.retention != Retention.LIMITS:
+            self.stream.skipped.update(old for old in self.stream.seqs if old < seq)
         self.next_seq = seq
         self.consumer_seq = 0
         self.floor_seq = seq - 1

@@ -113,7 +113,11 @@ class StreamModel:
         # Messages removed, each with the number of commits collected by then: not durable until a later one is done.
         self.removed: dict[int, int] = {}
         self.collected_count = 0
+        # A consumer was set past them: a start may take them for acknowledged.
+        self.skipped: set[int] = set()
         self.has_failed = False
+        # Commits collected when it was last purged; -1 when that is durable.
+        self.purged_at = -1
 
     # -- counting ------------------------------------------------------------------------------------------------
 
@@ -231,6 +235,8 @@ class StreamModel:
         return ""
 
     def _roll_up(self, attempt: Attempt, seq: int) -> None:
+        if attempt.rollup:
+            self.purged_at = self.collected_count
         if attempt.rollup == b"all":
             self.remove_many([old for old in self.seqs if old < seq])
         elif attempt.rollup == b"sub":
@@ -251,8 +257,11 @@ class StreamModel:
 
     def enforce_all(self) -> None:
         """The same for every subject, after an update or a restart."""
-        for subject in dict.fromkeys(kept.subject for kept in self.messages.values()):
-            self.enforce(subject)
+        per_subject = self.config.max_msgs_per_subject
+        if per_subject > 0:
+            for subject in dict.fromkeys(kept.subject for kept in self.messages.values()):
+                on_subject = self.on_subject(subject)
+                self.remove_many(on_subject[: max(0, len(on_subject) - per_subject)])
         self.enforce(b"")
 
     def remove_many(self, seqs: list[int]) -> None:
@@ -275,6 +284,7 @@ class StreamModel:
     def purge(self, subject_filter: bytes, below_seq: int, keep: int) -> int:
         """The purge of the API; how many messages went."""
         before = len(self.seqs)
+        self.purged_at = self.collected_count
         chosen = [s for s in self.seqs if not subject_filter or matches(subject_filter, self.messages[s].subject)]
         if keep > 0:
             # What is kept are the newest of all that match, also of those above the limit.
@@ -333,26 +343,35 @@ class StreamModel:
         self.failed_until_ns = 0
         self.appended = {seq: tries for seq, tries in self.appended.items() if seq > mark.last_seq}
         self.removed = {seq: count for seq, count in self.removed.items() if count >= self.collected_count}
+        for consumer in self.consumers.values():
+            consumer.forgotten = {seq: owed for seq, owed in consumer.forgotten.items() if seq in self.removed}
         self.has_failed = False
+        if self.purged_at < self.collected_count:
+            self.purged_at = -1
 
-    def failed(self, now_ns: int, retry_ns: int) -> None:
+    def failed(self) -> None:
         """The disk refused: everything since the last durable commit did not happen."""
         self.restore(self.durable)
-        self.failed_until_ns = now_ns + retry_ns
         self.has_failed = True
+
+    def tidy(self) -> None:
+        """What the rules ask for once more: limits hold, and what everybody is done with goes."""
+        self.enforce_all()
         self.drop_consumed()
 
     def drop_consumed(self) -> None:
         """Removals are taken back, acknowledgements are not: what everybody is done with goes again."""
-        if self.config.retention == Retention.INTEREST:
-            self.interest_changed()
-        elif self.config.retention == Retention.WORKQUEUE:
-            self.remove_many([seq for seq in self.seqs if self._is_done(seq)])
+        if self.config.retention != Retention.LIMITS and self.consumers:
+            until = max(consumer.next_seq for consumer in self.consumers.values())
+            self.remove_many([seq for seq in self.seqs if seq < until and self._is_done(seq)])
 
     def _is_done(self, seq: int) -> bool:
         subject = self.messages[seq].subject
         readers = [consumer for consumer in self.consumers.values() if consumer.accepts(subject)]
-        return bool(readers) and not any(consumer.needs(seq) for consumer in readers)
+        # On a work queue a message nobody asked for yet waits for somebody who will.
+        if not readers and self.config.retention == Retention.WORKQUEUE:
+            return False
+        return not any(consumer.needs(seq) for consumer in readers)
 
     def restore(self, mark: Mark) -> None:
         """Go back to how it was."""

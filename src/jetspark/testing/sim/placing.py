@@ -34,10 +34,34 @@ def place(consumer: ConsumerModel) -> None:
     elif policy == DeliverPolicy.LAST_PER_SUBJECT:
         last = {stream.messages[seq].subject: seq for seq in matching}
         consumer.first_list = sorted(last.values())
+        consumer.list_until_seq = stream.last_seq
         consumer.next_seq = stream.last_seq + 1
     else:
         consumer.next_seq = first
     consumer.floor_seq = 0
+
+
+def place_again(consumer: ConsumerModel, delivered_seq: int) -> None:
+    """The stream has gone back to its last durable commit: a place that depended on what is gone is found anew."""
+    stream = consumer.stream
+    policy = consumer.config.deliver_policy
+    last_seq = stream.last_seq
+    began_beyond = consumer.list_until_seq > last_seq or (policy == DeliverPolicy.LAST and consumer.next_seq > last_seq)
+    if consumer.consumer_seq == 0 and began_beyond:
+        consumer.list_until_seq = 0
+        place(consumer)
+    elif policy == DeliverPolicy.LAST_PER_SUBJECT and delivered_seq < consumer.list_until_seq:
+        until = consumer.list_until_seq = min(consumer.list_until_seq, last_seq)
+        subjects = {kept.subject: seq for seq, kept in sorted(stream.messages.items()) if seq <= until}
+        consumer.first_list = sorted(
+            seq for subject, seq in subjects.items() if consumer.accepts(subject) and seq > delivered_seq
+        )
+        consumer.next_seq = until + 1
+    else:
+        start_seq = consumer.config.opt_start_seq if policy == DeliverPolicy.BY_START_SEQUENCE else 0
+        consumer.first_list = []
+        consumer.next_seq = min(consumer.next_seq, max(last_seq + 1, start_seq))
+    consumer.floor_seq = min(consumer.floor_seq, last_seq)
 
 
 def reset_seq(consumer: ConsumerModel, asked: int, floor_seq: int) -> int:

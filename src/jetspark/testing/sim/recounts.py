@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from jetspark.api.stream_config import Retention
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
 from jetspark.store.view import RecordView
@@ -27,7 +26,11 @@ def check_all(witness: Witness, now_ns: int, *, deep: bool) -> None:
             check_content(stream, known.model)
         require(set(stream.consumers) == set(known.consumers), "the consumers are those that were made", name)
         for consumer_name, consumer in known.consumers.items():
-            check_consumer(stream.consumers[consumer_name], consumer.model, now_ns)
+            own = stream.consumers[consumer_name]
+            check_consumer(own, consumer.model, now_ns)
+            if witness.in_flight is None and not stream.is_dirty:
+                # Removals make room for deliveries, but not before they are durable.
+                check_busy(own, consumer.model, consumer_name)
 
 
 def check_counts(stream: Stream, model: StreamModel) -> None:
@@ -87,7 +90,7 @@ def check_consumer(own: Consumer, model: ConsumerModel, now_ns: int) -> None:
     """A consumer's books."""
     state = own.state
     name = f"{model.stream.name} > {model.name}"
-    accept_given_up(own, model, now_ns)
+    model.accept_given_up(own.state.pending, now_ns)
     require(state.pending.keys() == model.pending.keys(), "what is owed", name, list(state.pending), model.pending)
     require(own.num_pending() == model.count_pending(), "pending", name, own.num_pending(), model.count_pending())
     if model.pending_max:
@@ -100,17 +103,6 @@ def check_consumer(own: Consumer, model: ConsumerModel, now_ns: int) -> None:
     if state.pending:
         require(floor < min(state.pending), "the ack floor is below what is owed", name, floor, list(state.pending))
     require(state.floor_consumer_seq <= state.delivered_consumer_seq, "the ack floor is at most delivered", name)
-    check_busy(own, model, name)
-
-
-def accept_given_up(own: Consumer, model: ConsumerModel, now_ns: int) -> None:
-    """A message delivered as often as allowed is given up once its last wait is over."""
-    for seq in [seq for seq in model.pending if seq not in own.state.pending]:
-        owed = model.pending.pop(seq)
-        is_due = now_ns >= owed.not_before_ns
-        is_last = 0 < model.deliveries_max <= owed.deliveries
-        require(is_due and is_last, "given up only after max_deliver and its wait", model.name, seq, owed, now_ns)
-        model.given_up.add(seq)
 
 
 def check_busy(own: Consumer, model: ConsumerModel, name: str) -> None:
@@ -148,9 +140,12 @@ def accept_expired(witness: Witness, now_ns: int, *, on_time: bool) -> None:
                 require(due_ns + LATE_NS >= now_ns, "an expired message goes", name, model.messages[seq], now_ns)
 
 
-def check_work_queue(model: StreamModel) -> None:
-    """Nothing that was acknowledged is left in a work queue."""
-    if model.config.retention == Retention.WORKQUEUE:
-        for consumer in model.consumers.values():
-            left = consumer.confirmed & set(model.seqs)
-            require(not left, "an acknowledged message of a work queue is gone", model.name, left)
+def will_expire(witness: Witness, until_ns: int) -> bool:
+    """May a message leave by then?"""
+    for known in witness.streams.values():
+        model = known.model
+        if model.config.max_age > 0 or model.config.allow_msg_ttl:
+            for kept in model.messages.values():
+                if 0 < model.due_ns(kept) <= until_ns:
+                    return True
+    return False

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jetspark.broker.broker import Broker, PendingCommit
-from jetspark.broker.ingest import RETRY_AFTER_FAILURE_NS
 from jetspark.broker.jetstream import JetStream
 from jetspark.testing.sim import placing
 from jetspark.testing.sim.consumer_marks import ConsumerMarks
@@ -72,8 +71,9 @@ class Witness:
         self.counts: dict[str, int] = {}
         self.broker: Broker | None = None
         self.in_flight: PendingCommit | None = None
-        # The ack floor of a consumer just before it is set back.
+        # The ack floor and the place of a consumer just before it is changed.
         self._floor_before = 0
+        self._next_before = 0
 
     def count(self, what: str) -> None:
         """Note that something worth knowing of happened."""
@@ -105,10 +105,16 @@ class Witness:
 
     def arriving(self, op: Op) -> None:
         """The last byte of an operation is about to arrive."""
-        if isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.RESET."):
+        if isinstance(op, PublishOp):
+            known = self.streams.get(op.stream)
+            if known is not None:
+                # How long a disk that failed is left alone is the broker's own affair.
+                known.model.failed_until_ns = int(self.jetstream.streams[op.stream].failed_until_ns)
+        elif isinstance(op, ApiOp) and op.verb.startswith("CONSUMER."):
             stream = self.jetstream.streams.get(op.stream)
             own = stream.consumers.get(op.consumer) if stream is not None else None
             self._floor_before = int(own.state.floor_stream_seq) if own is not None else 0
+            self._next_before = int(own.next_seq) if own is not None else 0
 
     def arrived(self, op: Op, now_ns: int) -> None:
         """The broker has just dealt with an operation."""
@@ -215,6 +221,8 @@ class Witness:
                 had = after.model.patterns
                 after.model.configure(own.config)
                 if after.model.patterns != had:
+                    # What the old filter has passed over stays passed over.
+                    after.model.next_seq = max(after.model.next_seq, self._next_before)
                     known.model.interest_changed()
             elif verb == "RESET":
                 seq = placing.reset_seq(after.model, (op.document or {}).get("seq", 0), self._floor_before)
@@ -277,12 +285,16 @@ class Witness:
                 deliveries.append(delivery)
             elif frame.subject in self.expected:
                 replies.append(frame)
-        # Several connections share a consumer: its own numbers tell the order.
-        deliveries.sort(key=lambda delivery: (delivery.stream, delivery.consumer, delivery.consumer_seq))
-        for delivery in deliveries:
+        # Several connections share a consumer: its own numbers tell the order. Several listeners of a push consumer get
+        # the same message.
+        unique = {(delivery.stream, delivery.consumer, delivery.consumer_seq): delivery for delivery in deliveries}
+        for _, delivery in sorted(unique.items()):
             model = self.consumer(delivery.stream, delivery.consumer)
             if model is None:
                 raise Violation(f"delivered by a consumer that does not exist: {delivery}")
+            model.accept_given_up(
+                self.jetstream.streams[delivery.stream].consumers[delivery.consumer].state.pending, now_ns
+            )
             model.delivered(delivery, now_ns)
             self.count("delivery" if delivery.deliveries == 1 else "redelivery")
         for frame in replies:
@@ -388,4 +400,8 @@ class Witness:
         for known in self.streams.values():
             stream = self.jetstream.streams.get(known.model.name)
             if stream is not None and not known.model.in_memory and int(stream.failed_until_ns) > now_ns:
-                known.model.failed(now_ns, RETRY_AFTER_FAILURE_NS)
+                known.model.failed()
+                for consumer in known.model.consumers.values():
+                    consumer.taken_back(was_purged=known.model.purged_at >= 0)
+                    placing.place_again(consumer, int(stream.consumers[consumer.name].state.delivered_stream_seq))
+                known.model.tidy()

@@ -22,7 +22,7 @@ from jetspark.testing.sim.world import World
 
 MILLISECOND_NS = 1_000_000
 
-ACK_BODIES = (b"+ACK", b"", b"+ACK", b"+ACK", b"-NAK", b'-NAK {"delay": 70000000}', b"+WPI", b"+TERM", b"+TERM why")
+ACK_BODIES = (b"+ACK", b"", b"+ACK", b"+ACK", b"-NAK", b'-NAK {"delay": 70000123}', b"+WPI", b"+TERM", b"+TERM why")
 
 
 class Workload:
@@ -324,7 +324,7 @@ class Workload:
         verb = self.rng.choice(("INFO", "PAUSE", "RESET", "UNPIN"))
         document: dict[str, Any] | None = None
         if verb == "PAUSE" and self.rng.random() < 0.7:
-            until_ns = self.world.now_ns + self.rng.choice((100, 3000)) * MILLISECOND_NS
+            until_ns = self.world.now_ns + self.rng.choice((100, 3000)) * MILLISECOND_NS + 19_051
             seconds, rest_ns = divmod(until_ns, 1_000_000_000)
             document = {"pause_until": rfc3339(seconds, rest_ns)}
         elif verb == "RESET" and self.rng.random() < 0.5:
@@ -377,11 +377,12 @@ class Workload:
         if client.listens and self.rng.random() < 0.3:
             client.stop_listening(self.rng.choice(list(client.listens)))
             return
-        subjects: list[tuple[str, str]] = []
-        for known in self.world.witness.streams.values():
-            for consumer in known.model.consumers.values():
-                if consumer.config.deliver_subject:
-                    subjects.append((consumer.config.deliver_subject, consumer.config.deliver_group))
+        subjects = [
+            (consumer.config.deliver_subject, consumer.config.deliver_group)
+            for known in self.world.witness.streams.values()
+            for consumer in known.model.consumers.values()
+            if consumer.config.deliver_subject
+        ]
         if subjects:
             subject, group = self.rng.choice(subjects)
             client.listen(subject.encode(), group.encode())
