@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from jetspark.testing.processes import nats_server_command
 from conformance.pairing import PairPool
+from jetspark.testing.processes import nats_server_command
 
 
 @pytest.fixture(scope="session")

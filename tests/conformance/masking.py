@@ -66,12 +66,6 @@ class Masker:
 
     def document(self, value: Any, key: str = "") -> Any:
         """A JSON value with volatile parts replaced."""
-        if key in VOLATILE_KEYS and not isinstance(value, dict | list):
-            return VOLATILE_KEYS[key]
-        if key == "id" and isinstance(value, int):
-            return "<client-id>"
-        if key == "active" and isinstance(value, int):
-            return value if value < 0 else "<duration>"
         if isinstance(value, dict):
             if str(value.get("type", "")).endswith(".restore_complete"):
                 value = value | {"bytes": "<compressed size>"}
@@ -80,13 +74,22 @@ class Masker:
             if key == "sources" and all(isinstance(item, dict) and "lag" in item for item in value):
                 value = sorted(value, key=_source_key)  # nats-server gives them in map order.
             return [self.document(item, key) for item in value]
-        if isinstance(value, str):
-            if key in ("request", "response") and value.startswith("{"):
-                return self.document(json.loads(value))  # The audit advisory carries documents as text.
-            if key in ("hdrs", "data"):
-                return self.text(base64.b64decode(value, validate=True).decode("utf-8", "replace"))
-            return self.text(value)
-        return value
+        return self._scalar(value, key)
+
+    def _scalar(self, value: Any, key: str) -> Any:
+        if key in VOLATILE_KEYS:
+            return VOLATILE_KEYS[key]
+        if key == "id" and isinstance(value, int):
+            return "<client-id>"
+        if key == "active" and isinstance(value, int):
+            return value if value < 0 else "<duration>"
+        if not isinstance(value, str):
+            return value
+        if key in ("request", "response") and value.startswith("{"):
+            return self.document(json.loads(value))  # The audit advisory carries documents as text.
+        if key in ("hdrs", "data"):
+            return self.text(base64.b64decode(value, validate=True).decode("utf-8", "replace"))
+        return self.text(value)
 
     def _numbered(self, value: str, kind: str) -> str:
         if value not in self._placeholders:

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jetspark.testing.processes import ServerProcess, nats_server_command, server_command
 from conformance.compare import transcript_differences
 from conformance.scenario import Scenario, Server, play
+from jetspark.testing.processes import ServerProcess, nats_server_command, server_command
 
 Result = TypeVar("Result")
 
@@ -94,5 +94,6 @@ def compare_scenario(pool: PairPool, scenario: Scenario) -> list[str]:
     pair = pool.pair(scenario.module, scenario.server)
     expected, actual = pair.on_both(lambda server: play(scenario, server))
     failed = [event for event in expected if event["event"] in ("missing", "broken")]
-    assert expected and not failed, f"scenario {scenario.name} does not work on the reference itself: {failed}"
+    assert expected, f"scenario {scenario.name} recorded nothing"
+    assert not failed, f"scenario {scenario.name} does not work on the reference itself: {failed}"
     return transcript_differences(expected, actual)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from jetspark.testing.processes import ServerProcess
 from conformance.masking import Masker
 from conformance.wire import DEFAULT_TIMEOUT_S, Frame, Headers, NoFrame, WireClient, header_block
+from jetspark.testing.processes import ServerProcess
 
 CONNECT_OPTIONS = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1}
 CONNECT_OPTIONS |= {"lang": "wire", "version": "1", "name": "conformance"}
@@ -154,6 +154,11 @@ class Run:
             return f"{len(payload)} bytes {self.masker.text(payload[:40].decode('latin-1'))}"
         return self.masker.text(payload.decode("utf-8", "replace"))
 
+    def record_answer(self, event: str, what: str, frame: Frame) -> None:
+        """An answer to a request: its inbox is of no interest."""
+        entry: Event = {"event": event, "what": self.masker.text(what)}
+        self.transcript.append(entry | self.message(frame) | {"subject": ""})
+
     def record_message(self, frame: Frame) -> None:
         self.transcript.append({"event": "message", "what": ""} | self.message(frame))
 
@@ -162,7 +167,8 @@ class Run:
         frames = [client.next_control(timeout_s) for _ in range(count)]
         for frame in frames:
             if frame.op == "INFO":
-                self.record("control", "INFO", document=json.loads(frame.line[5:]), ends_with_space=frame.line[-1:] == b" ")
+                document = json.loads(frame.line[5:])
+                self.record("control", "INFO", document=document, ends_with_space=frame.line.endswith(b" "))
             else:
                 self.record("control", frame.line.decode("latin-1") or frame.op)
         return frames
@@ -181,8 +187,10 @@ class Run:
     def _raw(self, frame: Frame) -> Any:
         if frame.op == "INFO":
             return {"INFO": json.loads(frame.line[5:]), "line_ends_with_space": frame.line.endswith(b" ")}
-        return (frame.line + b"|" + frame.header_block + b"|" + frame.payload).decode("latin-1") if frame.sid else (
-            frame.line.decode("latin-1") or frame.op
+        return (
+            (frame.line + b"|" + frame.header_block + b"|" + frame.payload).decode("latin-1")
+            if frame.sid
+            else (frame.line.decode("latin-1") or frame.op)
         )
 
     # JetStream in short words.
@@ -191,7 +199,7 @@ class Run:
         """Ask `$JS.API.<subject>`; record and return the answer's document."""
         frame = self.client.request(f"$JS.API.{subject}", _body(body), block=header_block(headers) if headers else b"")
         if not quiet:
-            self.transcript.append({"event": "api", "what": self.masker.text(subject)} | self.message(frame) | {"subject": ""})
+            self.record_answer("api", subject, frame)
         if frame.payload.startswith(b"{"):
             return frame.json()
         return None
@@ -241,7 +249,7 @@ class Run:
         """Publish and record the acknowledgement."""
         block = header_block(headers or [], status) if headers or status else b""
         frame = self.client.request(subject, payload.encode(), block=block)
-        self.transcript.append({"event": "publish", "what": subject} | self.message(frame) | {"subject": ""})
+        self.record_answer("publish", subject, frame)
         return frame.json() if frame.payload.startswith(b"{") else None
 
     def fill(self, subject: str, count: int, payload: str = "m{}") -> None:
@@ -272,7 +280,7 @@ class Run:
             self.client.publish(frame.reply, body.encode())
             return
         confirmation = self.client.request(frame.reply, body.encode())
-        self.transcript.append({"event": "confirmation", "what": body} | self.message(confirmation) | {"subject": ""})
+        self.record_answer("confirmation", body, confirmation)
 
     def until(self, subject: str, done: Callable[[Any], bool], body: Any = None, timeout_s: float = 6.0) -> Any:
         """Ask the API until the answer satisfies the condition; record that answer."""
@@ -283,7 +291,7 @@ class Run:
             if done(document) or time.monotonic() > deadline_s:
                 break
             self.client.drain_arrived(0.01)
-        self.transcript.append({"event": "until", "what": self.masker.text(subject)} | self.message(frame) | {"subject": ""})
+        self.record_answer("until", subject, frame)
         return document
 
 
@@ -330,9 +338,7 @@ def delete_streams(server: ServerProcess) -> None:
         server.stop()  # Whoever comes next gets a fresh process.
 
 
-def wait_until_removed(
-    server: ServerProcess, client: WireClient, names: list[str], timeout_s: float = 1.0
-) -> bool:
+def wait_until_removed(server: ServerProcess, client: WireClient, names: list[str], timeout_s: float = 1.0) -> bool:
     """nats-server removes a deleted stream's files behind the answer; a new stream of that name would find them."""
     folders = [server.store_dir / "jetstream" / "$G" / "streams" / name for name in names]
     deadline_s = time.monotonic() + timeout_s

@@ -37,9 +37,7 @@ def nats_command() -> str:
     shutil.copy(SOURCE, WORK)
     command = [go, "build", "-mod=mod", "-o", str(binary), "github.com/nats-io/natscli/nats"]
     try:
-        result = subprocess.run(
-            command, cwd=WORK, capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT_S
-        )
+        result = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=False, timeout=BUILD_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         pytest.skip(f"go did not build the nats command in {BUILD_TIMEOUT_S} s; its cache makes the next try shorter")
     if result.returncode != 0:

@@ -89,11 +89,13 @@ class ServerProcess:
 
     @property
     def pid(self) -> int:
+        """The process id of the running server."""
         assert self._process is not None, "the server was not started"
         return self._process.pid
 
     @property
     def running(self) -> bool:
+        """Whether the process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def command_line(self) -> list[str]:

@@ -60,7 +60,9 @@ def never_survives_max_age(run: Run) -> None:
 def expiry_leaves_a_marker(run: Run) -> None:
     run.stream("S", subject_delete_marker_ttl=60 * SECOND, max_age=SECOND // 2)
     run.fill("S.a", 2)
-    run.until("STREAM.INFO.S", lambda document: document["state"]["last_seq"] == 3 and document["state"]["messages"] == 1)
+    run.until(
+        "STREAM.INFO.S", lambda document: (document["state"]["last_seq"], document["state"]["messages"]) == (3, 1)
+    )
     run.api("STREAM.MSG.GET.S", {"seq": 3})
 
 

@@ -63,7 +63,8 @@ def connz(run: Run) -> None:
     record_shape(run, "/connz?subs=detail")
     document = record_shape(run, "/connz?limit=1&offset=0&sort=cid")
     item = document["connections"][0]
-    run.record("values", limit=document["limit"], **{key: item.get(key) for key in ("kind", "type", "lang", "name", "ip")})
+    fixed = ("kind", "type", "lang", "name", "ip")
+    run.record("values", limit=document["limit"], **{key: item.get(key) for key in fixed})
     record_shape(run, "/connz?cid=999999")
 
 

@@ -192,7 +192,7 @@ def subject_without_a_stream_has_no_responders(run: Run) -> None:
     run.record("message", "503", status=frame.status, headers=[list(pair) for pair in frame.headers])
 
 
-@scenario(Server(config='jetstream { domain: hub }\n', own=True))
+@scenario(Server(config="jetstream { domain: hub }\n", own=True))
 def a_domain_is_named_in_acknowledgements(run: Run) -> None:
     run.stream("S")
     run.publish("S.a", "x")

@@ -70,7 +70,8 @@ def transform_functions(run: Run) -> None:
 
 @scenario()
 def partitions_are_deterministic(run: Run) -> None:
-    run.stream("S", subject_transform={"src": "S.*.*", "dest": "T.{{partition(10,1,2)}}.{{wildcard(1)}}.{{wildcard(2)}}"})
+    destination = "T.{{partition(10,1,2)}}.{{wildcard(1)}}.{{wildcard(2)}}"
+    run.stream("S", subject_transform={"src": "S.*.*", "dest": destination})
     for first in ("a", "orders", "zz9"):
         for second in ("1", "two", "333"):
             run.publish(f"S.{first}.{second}", "x")

@@ -176,7 +176,7 @@ def purge_of_a_filter_updates_pending_counts(run: Run) -> None:
 def deleting_messages_updates_consumers(run: Run) -> None:
     three_subjects(run)
     run.consumer("S", "C", quiet=True)
-    first, second = run.fetch("S", "C", 2)
+    _first, second = run.fetch("S", "C", 2)
     run.api("STREAM.MSG.DELETE.S", {"seq": 1})
     run.until("CONSUMER.INFO.S.C", lambda document: document["num_ack_pending"] == 1)
     run.api("STREAM.MSG.DELETE.S", {"seq": 4})
