@@ -114,7 +114,7 @@ def verify_batch_part(stream: Stream, publish: Publish) -> None:
     if stream.config.sealed:
         raise make(ErrorCode.STREAM_SEALED)
     added = stream.store.size_of(len(publish.subject), len(publish.header), len(publish.payload))
-    stream.account.jetstream.check_room(stream, added)
+    stream.room.check(stream, added)
     verify_size(stream, publish)
 
 
@@ -136,7 +136,7 @@ def verify(stream: Stream, publish: Publish) -> None:
     if is_unwanted(stream, publish):
         return
     added = stream.store.size_of(len(publish.subject), len(publish.header), len(publish.payload))
-    stream.account.jetstream.check_room(stream, added)
+    stream.room.check(stream, added)
     verify_lifetime(stream, publish)
     why_not = stream.retention.refusal(publish.subject, added, bool(publish.rollup))
     if why_not:

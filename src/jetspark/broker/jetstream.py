@@ -25,6 +25,7 @@ from jetspark.broker.endpoints import dispatch as endpoints
 from jetspark.broker.feature_set import features_after_update, features_for
 from jetspark.broker.followers import Followers
 from jetspark.broker.restores import Restores
+from jetspark.broker.room import Room
 from jetspark.broker.stream import Stream
 from jetspark.protocol.subjects import collides
 from jetspark.store import meta
@@ -50,6 +51,7 @@ class JetStream:
         self._by_key: dict[bytes, Consumer] = {}
         self.flow_replies: dict[bytes, Consumer] = {}
         self.restores = Restores(self)
+        self.room = Room(self)
         self.followers = Followers()
         # Some stream keeps advisories: they must be made even when no client listens.
         self.captures_dollar: bool = False
@@ -136,10 +138,6 @@ class JetStream:
         path = self.stream_path(config.name)
         store = new_stream_store(broker.disk, path, recovery.store_options(broker, config))
         stream = Stream(broker, self.account, config, store, broker.now_ns)
-        if config.first_seq > 1:
-            store.skip_to(config.first_seq - 1, 0)
-            store.committed(config.first_seq - 1)
-            stream.mark_dirty()
         self.register(stream)
         if not stream.in_memory:
             # What is left of a stream of this name that could not be recovered must not mix with the new one.
@@ -303,19 +301,3 @@ class JetStream:
             for stream in self.streams.values()
             if stream.in_memory == in_memory and stream.config.max_bytes > 0
         )
-
-    def check_room(self, stream: Stream, added_bytes: int) -> None:
-        """Account and server limits on what is stored; streams with a size of their own have reserved it."""
-        if stream.in_memory:
-            account_max, server_max = self.max_memory, self.broker.options.max_memory
-            error = ErrorCode.MEMORY_RESOURCES_EXCEEDED
-        else:
-            account_max, server_max = self.max_storage, self.broker.options.max_storage
-            error = ErrorCode.STORAGE_RESOURCES_EXCEEDED
-        if account_max < 0 and server_max < 0:
-            return
-        used = self.used(stream.in_memory) + added_bytes
-        if account_max >= 0 and used > account_max:
-            raise make(ErrorCode.ACCOUNT_RESOURCES_EXCEEDED)
-        if 0 <= server_max < used:
-            raise make(error)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.broker.features import StreamFeatures
     from jetspark.broker.feed import Feed
+    from jetspark.broker.room import Room
     from jetspark.broker.session import Session
 
 LETTER_I: Final = 73
@@ -45,9 +46,10 @@ class Stream:
     ) -> None:
         self.broker = broker
         self.account = account
-        self.config = config
+        self.room: Room = account.jetstream.room
+        self.config: StreamConfig = config
         self.name: str = config.name
-        self.store = store
+        self.store: StreamStore = store
         self.created_ns: i64 = created_ns
         self.deleted: bool = False
         self.is_dirty: bool = False
@@ -116,10 +118,10 @@ class Stream:
         """A message on one of this stream's subjects."""
         # What ends in `I` may be a part of a fast batch, which every stream has an answer to.
         size: i64 = len(reply)
-        if header_size > 0 or not self.plain or self.failed_until_ns > 0 or (size > 4 and reply[size - 1] == LETTER_I):
+        if header_size > 0 or not self.plain or self.room.is_tight or (size > 4 and reply[size - 1] == LETTER_I):
             ingest.checked(self, session, subject, reply, header_size, body)
             return
-        if self.message_size_max >= 0 and len(body) > self.message_size_max:
+        if self.failed_until_ns > 0 or (self.message_size_max >= 0 and len(body) > self.message_size_max):
             ingest.checked(self, session, subject, reply, header_size, body)
             return
         seq = self.append(subject, 0, body)
@@ -235,6 +237,7 @@ class Stream:
         """Everything up to seq is durable: consumers may have it."""
         self.store.committed(seq)
         self.failed_until_ns = 0
+        self.room.look()
         if not self.in_memory:
             for consumer in self.consumers.values():
                 consumer.second_thoughts.settle(self.store.epoch_in_flight)
