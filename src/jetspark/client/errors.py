@@ -132,6 +132,10 @@ class BadOptionError(ClientError, ValueError):
     """An argument outside what makes sense."""
 
 
+class MissingExtraError(ClientError, ImportError):
+    """An optional part of the package is not installed; the message names the extra."""
+
+
 class RequestTimeoutError(ClientError, TimeoutError):
     """No answer came in time."""
 
@@ -372,6 +376,7 @@ __all__ = [
     "KeyRevisionError",
     "MaxPayloadError",
     "MessageGapError",
+    "MissingExtraError",
     "NoMatchingStreamError",
     "NoRespondersError",
     "NoServersError",

@@ -1,5 +1,6 @@
 """The asyncio client: `connect()` and what it gives."""
 
+from jetspark.client.aio.arrow import ArrowConsuming
 from jetspark.client.aio.backup import BackupProgress
 from jetspark.client.aio.batch import PublishBatch
 from jetspark.client.aio.connection import Connection, connect
@@ -15,10 +16,13 @@ from jetspark.client.aio.processing import Processing
 from jetspark.client.aio.publishing import PublishFuture
 from jetspark.client.aio.pull_subscription import PullSubscription
 from jetspark.client.aio.push_subscription import PushSubscription
+from jetspark.client.aio.scanning import ArrowScan
 from jetspark.client.aio.stream import StoredMsg, Stream
 from jetspark.client.aio.subscription import Subscription
 
 __all__ = [
+    "ArrowConsuming",
+    "ArrowScan",
     "BackupProgress",
     "Batch",
     "Connection",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.timestamps import parse_time
+from jetspark.client.aio.arrow import BATCH_ROWS
 from jetspark.client.aio.backup import BackupProgress, backup
 from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import consumer_config, stream_config, wire_time
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
     from jetspark.client.aio.msg import Msg
     from jetspark.client.aio.ordered import OrderedConsumer
+    from jetspark.client.aio.scanning import ArrowScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,24 @@ class Stream:
     ) -> BackupProgress:
         """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back."""
         return await backup(self, folder, progress, consumers, timeout)
+
+    def scan(
+        self,
+        start: int | datetime | None = None,
+        end: int | datetime | None = None,
+        *,
+        subjects: str | Sequence[str] = (),
+        batch_rows: int = BATCH_ROWS,
+        columns: Sequence[str] | None = None,
+    ) -> ArrowScan:
+        """The messages from `start` to `end`, both included, as Arrow record batches in order.
+
+        Sequences or times; without a start from the first message, without an end to the last one there is now. Goes
+        on after a lost connection and leaves no consumer behind. The columns are those of `Consumer.fetch_arrow`.
+        """
+        from jetspark.client.aio.scanning import ArrowScan
+
+        return ArrowScan(self, start, end, subjects, batch_rows, columns)
 
     # Consumers.
 

@@ -44,6 +44,8 @@ _NUMBERS: Final = Struct("<5q")
 _NUMBER_MAX: Final = 2**63
 # Positions are 32-bit. Reads are bounded well below this; only foreign bytes between the messages could get there.
 CUT_ABOVE: Final = 256 * 1024 * 1024
+# Large messages are handed on before they are many.
+WAKE_BYTES: Final = 32 * 1024 * 1024
 _DOT: Final = 46
 _COLON: Final = 58
 _SPACE: Final = 32
@@ -72,18 +74,21 @@ class ColumnSink(FrameSink):
         self.rows: i64 = 0
         # As the server counts them against max_bytes: subject, reply, headers and data.
         self.size: i64 = 0
-        # Wake the inbox when this many rows are there.
+        # Wake the inbox when this many rows or bytes are there.
         self.wake_rows: i64 = 1
+        self.wake_bytes: i64 = WAKE_BYTES
         # With `ordered`, a delivery that is not the next one stops the sink: `has_gap`.
         self.ordered: bool = False
         self.has_gap: bool = False
         self.consumer_sequence: i64 = 0
         self.last_sequence: i64 = 0
-        # A message at or after these ends the read (0: none); `finished` says that it was seen, or the one before it.
+        # A message at or after these ends the read (0: none), and so does the last one there is before them.
         self.end_sequence: i64 = 0
         self.end_timestamp_ns: i64 = 0
         self.last_pending_count: i64 = 0
         self.finished: bool = False
+        # The header block of the first row there is, which tells of a pin.
+        self.first_header: bytes = b""
         # The part of the acknowledgement subject that does not change, learnt from the first one.
         self._prefix: bytes = b""
         # The numbers of the message at hand.
@@ -177,10 +182,13 @@ class ColumnSink(FrameSink):
             self._read_headers(data, header_start, body_start)
         self.rows += 1
         self.size += subject_stop - subject_start + reply_stop - reply_start + body_stop - header_start
-        if self.rows >= self.wake_rows or self.finished:
-            if self.inbox.waiters:
-                self.inbox.wake()
+        if self.inbox.waiters and self.is_ready():
+            self.inbox.wake()
         return True
+
+    def is_ready(self) -> bool:
+        """There is what a waiter waits for."""
+        return self.rows >= self.wake_rows or self.size >= self.wake_bytes or self.finished or self.has_gap
 
     def _write(
         self,
@@ -234,7 +242,7 @@ class ColumnSink(FrameSink):
             return False
         self.last_sequence = sequence
         self.last_pending_count = self._pending_count
-        if self.end_sequence and sequence + 1 == self.end_sequence:
+        if self.end_sequence and (sequence + 1 == self.end_sequence or self._pending_count == 0):
             self.finished = True
         return True
 
@@ -313,6 +321,8 @@ class ColumnSink(FrameSink):
     # Headers.
 
     def _read_headers(self, data: bytes, start: i64, stop: i64) -> None:
+        if not self.rows:
+            self.first_header = data[start:stop]
         if not IS_NATIVE:
             self._read_headers_plain(data, start, stop)
             return

@@ -26,10 +26,21 @@ class OrderCheck:
             self._last_reply = b""
         return self._stream_sequence
 
+    @stream_sequence.setter
+    def stream_sequence(self, sequence: int) -> None:
+        self._last_reply = b""
+        self._stream_sequence = sequence
+
     def restart(self) -> None:
         """A new consumer counts its deliveries from one."""
         self._stream_sequence = self.stream_sequence
         self.consumer_sequence = 0
+
+    def move(self, stream_sequence: int, consumer_sequence: int) -> None:
+        """Somebody else has checked the deliveries up to here."""
+        self._stream_sequence = stream_sequence
+        self._last_reply = b""
+        self.consumer_sequence = consumer_sequence
 
     def accept(self, reply: bytes) -> bool:
         """True when the delivery is the next one; False when something is missing before it."""

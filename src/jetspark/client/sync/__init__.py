@@ -1,6 +1,7 @@
 # Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
 """The blocking client: `connect()` and what it gives."""
 
+from jetspark.client.sync.arrow import ArrowConsuming
 from jetspark.client.sync.backup import BackupProgress
 from jetspark.client.sync.batch import PublishBatch
 from jetspark.client.sync.connection import Connection, connect
@@ -16,10 +17,13 @@ from jetspark.client.sync.processing import Processing
 from jetspark.client.sync.publishing import PublishFuture
 from jetspark.client.sync.pull_subscription import PullSubscription
 from jetspark.client.sync.push_subscription import PushSubscription
+from jetspark.client.sync.scanning import ArrowScan
 from jetspark.client.sync.stream import StoredMsg, Stream
 from jetspark.client.sync.subscription import Subscription
 
 __all__ = [
+    "ArrowConsuming",
+    "ArrowScan",
     "BackupProgress",
     "Batch",
     "Connection",

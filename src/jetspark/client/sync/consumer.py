@@ -5,22 +5,26 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from jetspark.client.arrow_batches import BatchBuilder
 from jetspark.client.configs import wire_time
 from jetspark.client.core.pull import PullBuffer, PullRequest, quarter
 from jetspark.client.durations import Seconds, nanoseconds, seconds
 from jetspark.client.errors import BadOptionError
 from jetspark.client.infos import ConsumerInfo
 from jetspark.client.names import check_group
+from jetspark.client.sync.arrow import BATCH_ROWS, ArrowConsuming, ArrowFetch, ack_rows
 from jetspark.client.sync.consuming import Consuming
 from jetspark.client.sync.fetching import GRACE_S, Batch, Fetch
 from jetspark.client.sync.msg import Msg
 from jetspark.protocol.headers import find_value
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from jetspark.client.sync.stream import Stream
 
 log = logging.getLogger("jetspark.client")
@@ -136,6 +140,86 @@ class Consumer:
         self._warn_of_slow_pulls(group, expires_s)
         self._on_pinned, self._on_unpinned = on_pinned, on_unpinned
         return Consuming(self, request, buffer, callback, on_heartbeat_miss == "repull")
+
+    # Batches for pipelines.
+
+    def fetch_arrow(
+        self,
+        max_messages: int = 0,
+        *,
+        max_bytes: int = 0,
+        expires: Seconds = 5.0,
+        idle_heartbeat: Seconds = 0,
+        no_wait: bool = False,
+        group: str = "",
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pyarrow.RecordBatch:
+        """Like `fetch`, as one Arrow record batch of at most 512 MiB; acknowledge its rows with `ack_arrow`.
+
+        `columns` picks some of subject, sequence, timestamp, headers, data, reply, consumer_sequence, delivery_count
+        and pending_count. Needs `jetspark[arrow]`.
+        """
+        builder = BatchBuilder(columns)
+        if max_messages < 0 or max_bytes < 0 or not (max_messages or max_bytes):
+            raise BadOptionError("give max_messages, max_bytes or both, above zero")
+        request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
+        grace_s = GRACE_S
+        if no_wait:
+            request.no_wait, request.expires_ns, request.heartbeat_ns = True, 0, 0
+            grace_s = 0.0
+        return self._fetch_rows(request, max_messages, max_bytes, builder, seconds(expires), grace_s)
+
+    def _fetch_rows(
+        self,
+        request: PullRequest,
+        max_messages: int,
+        max_bytes: int,
+        builder: BatchBuilder,
+        wait_s: float,
+        grace_s: float,
+    ) -> pyarrow.RecordBatch:
+        return ArrowFetch(self, request, max_messages, max_bytes, builder).run(wait_s, grace_s)
+
+    def consume_arrow(
+        self,
+        *,
+        batch_rows: int = BATCH_ROWS,
+        linger: Seconds = 0.1,
+        expires: Seconds = CONSUME_EXPIRES_S,
+        idle_heartbeat: Seconds | None = None,
+        on_heartbeat_miss: str = "raise",
+        group: str = "",
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> ArrowConsuming:
+        """Record batches without end: of `batch_rows`, or of what has come `linger` after a batch's first row.
+
+        The columns are those of `fetch_arrow`.
+        """
+        builder = BatchBuilder(columns)
+        expires_s = seconds(expires)
+        heartbeat_s = min(CONSUME_HEARTBEAT_S, expires_s / 2) if idle_heartbeat is None else seconds(idle_heartbeat)
+        if expires_s < 1 or heartbeat_s <= 0:
+            raise BadOptionError("expires must be at least one second, and idle_heartbeat above zero")
+        if on_heartbeat_miss not in ("raise", "repull"):
+            raise BadOptionError('on_heartbeat_miss is "raise" or "repull"')
+        request = self._request(expires_s, heartbeat_s, group, min_pending, min_ack_pending, priority)
+        self._warn_of_slow_pulls(group, expires_s)
+        return self._consume_rows(request, builder, batch_rows, seconds(linger), on_heartbeat_miss == "repull")
+
+    def _consume_rows(
+        self, request: PullRequest, builder: BatchBuilder, batch_rows: int, linger_s: float, repulls: bool
+    ) -> ArrowConsuming:
+        return ArrowConsuming(self, request, builder, batch_rows, linger_s, repulls)
+
+    def ack_arrow(self, batch: pyarrow.RecordBatch) -> int:
+        """Acknowledge every row of a batch in one write; how many acknowledgements were sent."""
+        return ack_rows(self, batch)
 
     def _warn_of_slow_pulls(self, group: str, expires_s: float) -> None:
         timeout_ns = self.cached_info.config.priority_timeout

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetspark.client.arrow_batches import BatchBuilder
 from jetspark.client.configs import consumer_config
 from jetspark.client.core import pull
 from jetspark.client.core.ordered import OrderCheck
-from jetspark.client.core.pull import meaning, pending_numbers
+from jetspark.client.core.pull import PullRequest, meaning, pending_numbers
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
     BadOptionError,
@@ -36,6 +37,9 @@ from jetspark.client.sync.msg import Msg
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow
+
+    from jetspark.client.sync.arrow import ArrowConsuming
     from jetspark.client.sync.stream import Stream
 
 INACTIVE_THRESHOLD_S = 300.0
@@ -190,6 +194,26 @@ class OrderedConsumer(Consumer):
         heartbeat_s = min(HEARTBEAT_S, expires_s / 2) if idle_heartbeat is None else seconds(idle_heartbeat)
         request = self._request(expires_s, heartbeat_s, "", 0, 0, None)
         return OrderedConsuming(self, request, buffer, callback, True)
+
+    def _fetch_rows(
+        self,
+        request: PullRequest,
+        max_messages: int,
+        max_bytes: int,
+        builder: BatchBuilder,
+        wait_s: float,
+        grace_s: float,
+    ) -> pyarrow.RecordBatch:
+        from jetspark.client.sync.scanning import fetch_in_order
+
+        return fetch_in_order(self, request, max_messages, max_bytes, builder, wait_s, grace_s)
+
+    def _consume_rows(
+        self, request: PullRequest, builder: BatchBuilder, batch_rows: int, linger_s: float, repulls: bool
+    ) -> ArrowConsuming:
+        from jetspark.client.sync.scanning import OrderedArrowConsuming
+
+        return OrderedArrowConsuming(self, request, builder, batch_rows, linger_s)
 
     def consume_made(self) -> Consuming:
         """Consume from the server's consumer as `make` left it, without making it again first."""

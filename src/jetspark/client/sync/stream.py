@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from jetspark.client.errors import BadOptionError, NoRespondersError
 from jetspark.client.headers import Headers
 from jetspark.client.infos import ConsumerInfo, StreamInfo
 from jetspark.client.names import check_name, server_is_older
+from jetspark.client.sync.arrow import BATCH_ROWS
 from jetspark.client.sync.backup import BackupProgress, backup
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from jetspark.client.sync.jetstream import JetStream
     from jetspark.client.sync.msg import Msg
     from jetspark.client.sync.ordered import OrderedConsumer
+    from jetspark.client.sync.scanning import ArrowScan
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,24 @@ class Stream:
     ) -> BackupProgress:
         """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back."""
         return backup(self, folder, progress, consumers, timeout)
+
+    def scan(
+        self,
+        start: int | datetime | None = None,
+        end: int | datetime | None = None,
+        *,
+        subjects: str | Sequence[str] = (),
+        batch_rows: int = BATCH_ROWS,
+        columns: Sequence[str] | None = None,
+    ) -> ArrowScan:
+        """The messages from `start` to `end`, both included, as Arrow record batches in order.
+
+        Sequences or times; without a start from the first message, without an end to the last one there is now. Goes
+        on after a lost connection and leaves no consumer behind. The columns are those of `Consumer.fetch_arrow`.
+        """
+        from jetspark.client.sync.scanning import ArrowScan
+
+        return ArrowScan(self, start, end, subjects, batch_rows, columns)
 
     # Consumers.
 

@@ -1,0 +1,333 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Reading a range of a stream into record batches, in order, whatever happens meanwhile.
+
+The server's consumer is a throw-away, made again after the last row whenever a gap, a silence or a reconnect puts it in
+doubt, and removed at the end. A small range of a stream that allows it is read without any consumer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jetspark.api.timestamps import parse_time
+from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
+from jetspark.client.arrow_batches import BatchBuilder, load_pyarrow
+from jetspark.client.configs import wire_time
+from jetspark.client.core import pull
+from jetspark.client.core.arrow_decode import move_sink
+from jetspark.client.core.message import MessageCore
+from jetspark.client.core.pull import PullRequest, meaning
+from jetspark.client.errors import (
+    BadOptionError,
+    ConnectionClosedError,
+    ConsumerDeletedError,
+    HeartbeatMissedError,
+    JetsparkError,
+    PullUnavailableError,
+)
+from jetspark.client.infos import ConsumerInfo
+from jetspark.client.names import server_is_older
+from jetspark.client.sync.arrow import IN_FLIGHT_ROWS, ArrowConsuming, ArrowFetch, wait_rows
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from jetspark.client.sync.ordered import OrderedConsumer
+    from jetspark.client.sync.stream import Stream
+
+# Up to this many sequences are read without a consumer, where the stream allows it.
+DIRECT_ROWS_MAX = 256
+DIRECT_TIMEOUT_S = 5.0
+# A scan that was left without closing it must not leave its consumer for long.
+INACTIVE_THRESHOLD_S = 30.0
+EXPIRES_NS = 30 * 10**9
+HEARTBEAT_NS = 10**9
+_DIRECT_HEADERS = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Num-Pending",
+                   "Nats-Last-Sequence")  # fmt: skip
+
+
+class OrderedArrowConsuming(ArrowConsuming):
+    """Record batches in order: starts over after the last row whenever order is in doubt."""
+
+    def __init__(
+        self, ordered: OrderedConsumer, request: PullRequest, builder: BatchBuilder, batch_rows: int, linger_s: float
+    ) -> None:
+        super().__init__(ordered, request, builder, batch_rows, linger_s, True)
+        self._ordered = ordered
+        self._sink.ordered = True
+        self._sink.last_sequence = ordered._position.stream_sequence
+        self._is_made = False
+
+    def _advance(self) -> None:
+        if not self._is_made or self._sink.has_gap:
+            self._restart()
+        else:
+            super()._advance()
+
+    def _restart(self) -> None:
+        """A new consumer on a new subject: nothing of the old one can be taken for the new one's."""
+        link, sink = self._link, self._sink
+        with link.guard:
+            self._settle()
+            self._buffer.forget()
+            move_sink(link.core, sink, link)
+            self._ordered._position.move(sink.last_sequence, 0)
+        self._epoch = link.core.epoch
+        try:
+            self._ordered.make_again()
+        except (StreamNotFoundError, ConsumerNotFoundError) as error:
+            self._cut()
+            self._finish(ConsumerDeletedError(409, f"the stream is gone: {error}"))
+            return
+        self._is_made = True
+
+    def _missed_heartbeat(self, heartbeat_s: float) -> None:
+        self._is_made = False
+
+    def _resume(self) -> None:
+        self._is_made = False
+
+    def _on_status(self, message: MessageCore) -> None:
+        asked = meaning(message.header_block)
+        if asked == pull.HEARTBEAT:
+            self._check_heartbeat(message)
+        elif asked == pull.ENDED or (asked == pull.FATAL and message.status_code not in (409, 503)):
+            super()._on_status(message)
+        else:
+            self._is_made = False
+
+    def _check_heartbeat(self, message: MessageCore) -> None:
+        """The server says how many deliveries it has made: more than we have seen means some were lost."""
+        last = message.headers.get("Nats-Last-Consumer", "")
+        if last.isdigit() and int(last) > self._sink.consumer_sequence:
+            self._is_made = False
+
+    def _finish(self, error: BaseException | None) -> None:
+        self._ordered._position.move(self._sink.last_sequence, self._sink.consumer_sequence)
+        super()._finish(error)
+
+
+class ArrowScan(OrderedArrowConsuming):
+    """The record batches of a range: iterate over it, or `read_all`. A context manager; leaving it cleans up."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        start: int | datetime | None,
+        end: int | datetime | None,
+        subjects: str | Sequence[str],
+        batch_rows: int,
+        columns: Sequence[str] | None,
+    ) -> None:
+        from jetspark.client.sync.ordered import OrderedConsumer
+
+        if (isinstance(start, int) and start < 1) or (isinstance(end, int) and end < 0):
+            raise BadOptionError("a range starts at sequence 1 or later, and does not end before 0")
+        self._stream = stream
+        self._subjects = [one for one in ([subjects] if isinstance(subjects, str) else subjects) if one]
+        self._start = start
+        self._last = end
+        self._is_prepared = False
+        self._is_discarded = False
+        options: dict[str, Any] = {"inactive_threshold": INACTIVE_THRESHOLD_S}
+        if self._subjects:
+            options["filter_subjects"] = self._subjects
+        if isinstance(start, datetime):
+            options["opt_start_time"] = start
+        elif start is not None:
+            options["opt_start_seq"] = start
+        request = PullRequest()
+        request.expires_ns, request.heartbeat_ns = EXPIRES_NS, HEARTBEAT_NS
+        super().__init__(OrderedConsumer(stream, **options), request, BatchBuilder(columns), batch_rows, 0.0)
+        self._buffer.rows_max = max(IN_FLIGHT_ROWS, 2 * batch_rows)
+
+    def read_all(self) -> pyarrow.Table:
+        """Everything in one table."""
+        table = load_pyarrow().Table.from_batches
+        return table([batch for batch in self if batch.num_rows], self.schema)
+
+    def __next__(self) -> pyarrow.RecordBatch:
+        try:
+            return super().__next__()
+        except (StopIteration, JetsparkError):
+            self._discard()
+            raise
+
+    def _prepare(self) -> None:
+        """Where the range ends, as a sequence; and whether it is small enough to be asked for directly."""
+        state = (self._stream.info()).state
+        self._is_prepared = True
+        last = state.last_seq
+        sink = self._sink
+        if isinstance(self._last, datetime):
+            sink.end_timestamp_ns = wire_time(self._last).unix_ns + 1
+        elif self._last is not None:
+            last = min(last, self._last)
+        sink.end_sequence = last + 1
+        first = max(self._start, state.first_seq) if isinstance(self._start, int) else state.first_seq
+        if last < first or not state.messages:
+            self._finish(None)
+        elif not isinstance(self._start, datetime) and not sink.end_timestamp_ns:
+            self._try_direct(first, last)
+
+    def _rows_left(self) -> int:
+        """No more messages than sequences can come; asking for more would read beyond the range."""
+        after = self._sink.last_sequence
+        if not after and isinstance(self._start, int):
+            after = self._start - 1
+        return max(0, self._sink.end_sequence - 1 - after)
+
+    def _advance(self) -> None:
+        if not self._is_prepared:
+            self._prepare()
+        elif self._sink.finished:
+            self._cut()
+            self._finish(None)
+        else:
+            super()._advance()
+
+    def _restart(self) -> None:
+        super()._restart()
+        if self._is_made and self._ordered.cached_info.num_pending == 0:
+            self._sink.finished = True
+
+    def _is_due(self) -> bool:
+        return self._sink.rows >= self._batch_rows or self._sink.size >= self._sink.wake_bytes
+
+    def _wait(self) -> None:
+        link, sink = self._link, self._sink
+        sink.wake_rows = self._batch_rows
+        epoch, before = link.core.epoch, sink.rows
+        heard = wait_rows(link, sink, 2 * HEARTBEAT_NS / 1e9 if link.is_up else None)
+        if not heard and link.is_up and link.core.epoch == epoch and sink.rows == before:
+            self._is_made = False
+
+    def _check_heartbeat(self, message: MessageCore) -> None:
+        """Nothing comes: deliveries were lost, or what was left of the range has been deleted."""
+        super()._check_heartbeat(message)
+        if not self._is_made:
+            return
+        try:
+            info = self._ordered.info()
+        except JetsparkError:
+            self._is_made = False
+            return
+        if info.delivered.consumer_seq == self._sink.consumer_sequence and (
+            info.num_pending == 0 or info.delivered.stream_seq + 1 >= self._sink.end_sequence
+        ):
+            self._sink.finished = True
+
+    def _discard(self) -> None:
+        """Remove the server's consumer; when that fails, the server does it after a while."""
+        if not self._is_discarded and self._ordered.name and self._link.is_up:
+            with contextlib.suppress(JetsparkError):
+                self._ordered.delete()
+        self._is_discarded = True
+
+    def stop(self) -> None:
+        """End now."""
+        super().stop()
+        self._discard()
+
+    # Reading without a consumer.
+
+    def _try_direct(self, first: int, last: int) -> None:
+        """Read a small range by direct gets; anything unexpected leaves the range to a consumer."""
+        stream = self._stream
+        version = stream.jetstream.connection.server_version
+        if last - first >= DIRECT_ROWS_MAX or len(self._subjects) > 1 or server_is_older(version, 2, 11):
+            return
+        if not stream.cached_info.config.allow_direct:
+            return
+        rows: list[dict[str, Any]] = []
+        while first <= last:
+            found = self._direct_rows(first, last)
+            if found is None:
+                return
+            rows += [row for row in found if row["sequence"] <= last]
+            if not found or found[-1]["sequence"] >= last or not found[-1]["pending_count"]:
+                break
+            first = found[-1]["sequence"] + 1
+        for start in range(0, len(rows), self._batch_rows):
+            self._ready.append(self._builder.from_rows(rows[start : start + self._batch_rows]))
+        self._finish(None)
+
+    def _direct_rows(self, first: int, last: int) -> list[dict[str, Any]] | None:
+        """One answer, whole; None when it did not come whole."""
+        link, stream = self._link, self._stream
+        document: dict[str, Any] = {"seq": first, "batch": last - first + 1}
+        if self._subjects:
+            document["next_by_subj"] = self._subjects[0]
+        with link.guard:
+            inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+        rows: list[dict[str, Any]] = []
+        deadline_s = link.now() + DIRECT_TIMEOUT_S
+        epoch = link.core.epoch
+        try:
+            subject = f"{stream.jetstream.api_prefix}.DIRECT.GET.{stream.name}"
+            link.publish(subject, inbox.subject, b"", msgspec.json.encode(document))
+            while True:
+                left_s = deadline_s - link.now()
+                if link.is_closed:
+                    raise ConnectionClosedError("the connection is closed")
+                if not inbox.queue and (left_s <= 0 or link.core.epoch != epoch or not link.is_up):
+                    return None
+                if not inbox.queue:
+                    link.wait_inbox(inbox, left_s)
+                    continue
+                message: Any = inbox.queue.popleft()
+                if message.status_code:
+                    return rows if message.status_code in (204, 404) else None
+                rows.append(direct_row(message))
+        finally:
+            with link.guard:
+                link.core.remove_route(inbox)
+
+
+def direct_row(message: MessageCore) -> dict[str, Any]:
+    """One answer to a direct get. No consumer delivered it, so what a consumer tells is absent."""
+    headers = message.headers
+    row = {
+        "subject": headers["Nats-Subject"],
+        "sequence": int(headers["Nats-Sequence"]),
+        "timestamp": parse_time(headers["Nats-Time-Stamp"]).unix_ns,
+        "data": message.data,
+        "reply": None,
+        "consumer_sequence": None,
+        "delivery_count": None,
+        "pending_count": int(headers.get("Nats-Num-Pending", "0")),
+    }
+    pairs = [(name, value) for name, value in headers.all_items() if name not in _DIRECT_HEADERS]
+    row["headers"] = [{"key": name, "value": value} for name, value in pairs]
+    return row
+
+
+def fetch_in_order(
+    ordered: OrderedConsumer, request: PullRequest, max_messages: int, max_bytes: int, builder: BatchBuilder,
+    wait_s: float, grace_s: float,
+) -> pyarrow.RecordBatch:  # fmt: skip
+    """One batch of an ordered consumer: each row the next of the stream."""
+    link = ordered._link
+    deadline_s = link.now() + wait_s
+    while True:
+        if not ordered.name:
+            ordered.make_again()
+        fetch = ArrowFetch(ordered, request, max_messages, max_bytes, builder, ordered._position)
+        try:
+            batch = fetch.run(max(0.01, deadline_s - link.now()), grace_s)
+            is_lost = fetch.has_gap
+        except (ConsumerDeletedError, PullUnavailableError, HeartbeatMissedError):
+            batch, is_lost = builder.empty(), True
+        if is_lost:
+            # The next fetch makes the consumer again.
+            ordered.cached_info = ConsumerInfo.read({"stream_name": ordered.stream.name, "name": ""})
+        if batch.num_rows or not is_lost or link.now() >= deadline_s:
+            return batch
+        if request.expires_ns:
+            request.expires_ns = max(1_000_000, int((deadline_s - link.now()) * 1e9))
+            request.heartbeat_ns = 0
