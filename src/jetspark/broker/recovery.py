@@ -89,6 +89,7 @@ def store_options(broker: Broker, config: StreamConfig) -> StoreOptions:
         track_sequences=config.max_msgs_per_subject > 1,
     )
     options.cache = broker.block_cache
+    options.first_seq = max(config.first_seq, 1)
     return options
 
 

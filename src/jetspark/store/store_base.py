@@ -38,6 +38,8 @@ class StoreOptions:
         self.compress: bool = compress
         # Keep every subject's sequences, for streams with more than one message a subject as their limit.
         self.track_sequences: bool = track_sequences
+        # Where the sequences of a stream begin that holds nothing yet.
+        self.first_seq: i64 = 1
         self.cache: BlockCache = SHARED
 
 
@@ -267,14 +269,25 @@ class StoreBase:
     def set_damaged_aside(self, block: Block, data: bytes) -> None:
         """Bury every live record whose hash does not agree."""
         size: i64 = len(data)
+        # The lengths of damaged records cannot be trusted; together they are what the others leave.
+        left: i64 = block.live_bytes
+        damaged: list[int] = []
         index = block.next_live_index(0)
         while index >= 0:
             offset = block.offset_of(index)
-            if offset < 0 or valid_length(data, offset, size, block.seed) == 0:
-                self.bury_damaged(block, index)
+            length: i64 = 0 if offset < 0 else valid_length(data, offset, size, block.seed)
+            left -= length
+            if length == 0:
+                damaged.append(index)
             index = block.next_live_index(index + 1)
+        count: i64 = len(damaged)
+        for index in damaged:
+            share: i64 = left // count
+            self.bury_damaged(block, index, share)
+            left -= share
+            count -= 1
 
-    def bury_damaged(self, block: Block, index: i64) -> None:
+    def bury_damaged(self, block: Block, index: i64, size: i64) -> None:
         """A live record turned out to be unreadable. How it is accounted for is the writing half's business."""
         raise NotImplementedError
 

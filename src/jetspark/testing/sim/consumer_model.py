@@ -236,6 +236,8 @@ class ConsumerModel:
         """A message delivered as often as allowed is given up once its last wait is over."""
         for seq in [seq for seq in self.pending if seq not in owed_by_broker]:
             owed = self.pending.pop(seq)
+            if seq not in self.stream.messages:
+                continue
             is_due = now_ns >= owed.not_before_ns
             is_last = 0 < self.deliveries_max <= owed.deliveries
             require(is_due and is_last, "given up only after max_deliver and its wait", self.name, seq, owed, now_ns)

@@ -241,6 +241,14 @@ class StreamModel:
             self.remove_many([old for old in self.seqs if old < seq])
         elif attempt.rollup == b"sub":
             self.remove_many([old for old in self.on_subject(attempt.subject) if old < seq])
+        if attempt.rollup:
+            self._forget_purged()
+
+    def _forget_purged(self) -> None:
+        """After a purge every consumer looks at the stream again, whatever its filter."""
+        for consumer in self.consumers.values():
+            for seq in [seq for seq in consumer.pending if seq not in self.messages]:
+                consumer.message_removed(seq)
 
     # -- leaving -------------------------------------------------------------------------------------------------
 
@@ -278,7 +286,9 @@ class StreamModel:
         self.byte_count -= self.size_of(gone.subject, gone.header, gone.payload)
         self.removed[seq] = self.collected_count
         for consumer in self.consumers.values():
-            consumer.message_removed(seq)
+            # One that changed its filter since learns of it when the message would come again.
+            if consumer.accepts(gone.subject):
+                consumer.message_removed(seq)
         return True
 
     def purge(self, subject_filter: bytes, below_seq: int, keep: int) -> int:
@@ -292,6 +302,7 @@ class StreamModel:
         if below_seq > 0:
             chosen = [seq for seq in chosen if seq < below_seq]
         self.remove_many(chosen)
+        self._forget_purged()
         if not subject_filter and keep <= 0 and below_seq > self.last_seq + 1:
             self.last_seq = below_seq - 1
         return before - len(self.seqs)

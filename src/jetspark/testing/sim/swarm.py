@@ -7,11 +7,11 @@ from random import Random
 
 # What may happen in one step, and how often it does in an average run.
 ACTIONS: dict[str, float] = {
-    "publish": 30,
+    "publish": 12,
     "pull": 12,
-    "ack": 20,
-    "deliver input": 40,
-    "read": 15,
+    "ack": 16,
+    "deliver input": 45,
+    "read": 14,
     "finish commit": 25,
     "advance": 10,
     "make stream": 0.8,

@@ -100,9 +100,9 @@ class Workload:
 
     def read(self) -> None:
         """A client reads some of what it got."""
-        client = self.some_client()
-        if not client.is_stalled:
-            client.read(self.rng.choice((1, 5, 50)))
+        waiting = [client for client in self.world.clients if client.mailbox and not client.is_stalled]
+        if waiting:
+            self.rng.choice(waiting).read(self.rng.choice((1, 5, 50)))
 
     def connect(self) -> None:
         """One client more, within bounds."""
@@ -128,6 +128,7 @@ class Workload:
         """Some messages to one stream."""
         stream = self.some_stream()
         if stream is None:
+            self.make_stream()
             return
         client = self.some_client()
         for _ in range(self.rng.choice((1, 1, 3, 12))):
@@ -191,9 +192,11 @@ class Workload:
     def pull(self) -> None:
         """Ask a consumer for messages."""
         stream = self.some_stream()
-        if stream is None or not stream.consumers:
+        pulled = [c for c in stream.consumers.values() if not c.config.deliver_subject] if stream is not None else []
+        if stream is None or not pulled:
+            self.make_consumer()
             return
-        consumer = self.rng.choice(list(stream.consumers.values()))
+        consumer = self.rng.choice(pulled)
         client = self.some_client()
         request = self.pull_request(bool(consumer.config.priority_groups), str(consumer.config.priority_policy))
         reply = client.new_reply()
@@ -222,8 +225,12 @@ class Workload:
 
     def ack(self) -> None:
         """Say something about some delivered messages: once, twice, late or never."""
-        client = self.some_client()
         rng = self.rng
+        holding = [client for client in self.world.clients if client.held]
+        if not holding:
+            self.read()
+            return
+        client = rng.choice(holding)
         for _ in range(min(len(client.held), rng.choice((1, 3, 10)))):
             position = rng.randrange(len(client.held))
             token, delivery = client.held[position]
