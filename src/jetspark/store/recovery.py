@@ -36,6 +36,9 @@ from jetspark.store.view import RecordView
 def new_stream_store(disk: Disk, path: str, options: StoreOptions) -> StreamStore:
     """An empty store. What its folder holds is not looked at: an earlier stream of that name may just be going."""
     store = StreamStore(disk, path, options)
+    store.first_seq = options.first_seq
+    store.last_seq = options.first_seq - 1
+    store.visible_seq = store.last_seq
     store.blocks = []
     store.begin_block()
     store.near = store.open
@@ -72,8 +75,8 @@ class Recovery:
         self.cars: dict[int, Sidecar] = {}
         self.lost: list[int] = []
         self.must_sync_folder: bool = False
-        self.first_seq: i64 = 1
-        self.last_seq: i64 = 0
+        self.first_seq: i64 = store.options.first_seq
+        self.last_seq: i64 = store.options.first_seq - 1
         self.last_ts_ns: i64 = 0
 
     def run(self) -> None:
