@@ -109,8 +109,9 @@ class FakeBroker:
     def give_up(self) -> None:
         seq = self.some_pending()
         if seq:
-            del self.state.pending[seq]
-            self.log.dropped(seq)
+            deliveries = self.state.pending.pop(seq).deliveries
+            self.state.redelivered[seq] = deliveries
+            self.log.dropped(seq, deliveries)
 
     def forget(self) -> None:
         seq = self.some_pending()

@@ -133,6 +133,8 @@ def apply_rare(kind: int, first: i64, second: i64, state: ConsumerState) -> None
         state.pending.pop(first, None)
         if kind == FORGOTTEN:
             state.redelivered.pop(first, None)
+        elif second > 0:
+            state.redelivered[first] = second
 
 
 def apply_delivered_run(state: ConsumerState, stream_seq: i64, consumer_seq: i64, count: i64, ts_ns: i64) -> None:

@@ -166,9 +166,9 @@ class ConsumerLog:
             self.floor_consumer_seq = consumer_seq
             self.floor_stream_seq = stream_seq
 
-    def dropped(self, stream_seq: i64) -> None:
-        """A message is given up: no longer pending, still counted as redelivered."""
-        self.put_pair(DROPPED, stream_seq, 0)
+    def dropped(self, stream_seq: i64, deliveries: i64) -> None:
+        """A message is given up after so many deliveries: no longer pending, remembered as redelivered."""
+        self.put_pair(DROPPED, stream_seq, deliveries)
 
     def forgotten(self, stream_seq: i64) -> None:
         """A message left the stream: neither pending nor counted any more."""

@@ -281,7 +281,7 @@ class Consumer(TimerOwner):
         self.state.pending.pop(seq, None)
         self.state.redelivered[seq] = deliveries
         self.redelivery.unqueue(seq)
-        self.log.dropped(seq)
+        self.log.dropped(seq, deliveries)
         self.mark_dirty()
 
     def _is_replay_due(self, seq: i64) -> bool:
