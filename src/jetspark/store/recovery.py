@@ -97,9 +97,9 @@ class Recovery:
             self.add_subjects(block)
         for block in store.blocks:
             self.bury_by_tombstones(block)
+        self.choose_open_block()
         self.bury_below_first()
         self.settle_counters()
-        self.choose_open_block()
         self.settle_lost()
         self.erase_again()
 
@@ -341,19 +341,13 @@ class Recovery:
                 self.touch(block)
                 index = block.next_live_index(index + 1)
 
-    def settle_counters(self) -> None:
+    def choose_open_block(self) -> None:
+        """Go on with the last block if it is not full; every other block becomes a full one."""
         store = self.store
         # As the disk has it, for the head of a block begun now; the first message itself is looked for afterwards.
         store.first_seq = self.first_seq
         store.last_seq = self.last_seq
         store.last_ts_ns = self.last_ts_ns
-        for block in store.blocks:
-            store.message_count += block.live_count
-            store.byte_count += block.live_bytes
-
-    def choose_open_block(self) -> None:
-        """Go on with the last block if it is not full; every other block becomes a full one."""
-        store = self.store
         if store.blocks and not store.blocks[-1].closed and store.blocks[-1].size < store.block_size:
             store.open = store.blocks[-1]
         else:
@@ -365,12 +359,19 @@ class Recovery:
                 # Scanned for want of an index file: it gets one with the next commit.
                 block.closed = True
                 store.closing.append(block)
-                store.has_pending = True
         store.near = store.open
-        store.move_first(0 if store.message_count else self.last_seq + 1)
+
+    def settle_counters(self) -> None:
+        store = self.store
+        # Damage found on the way was counted, from nothing: the blocks know better.
+        store.message_count = 0
+        store.byte_count = 0
+        for block in store.blocks:
+            store.message_count += block.live_count
+            store.byte_count += block.live_bytes
+        store.move_first(0)
         store.note_state = False
-        if not store.closing and not store.deferred:
-            store.has_pending = False
+        store.has_pending = bool(store.closing) or bool(store.deferred) or bool(self.report.lost)
 
     def settle_lost(self) -> None:
         """Of the sequences that damage may have held, those that no tombstone buried are lost."""
@@ -381,7 +382,7 @@ class Recovery:
         for block in store.blocks:
             car = self.cars.get(block.number)
             buried.update(block.tombstone_seqs if car is None else car.tombstone_seqs)
-        self.report.lost.extend(seq for seq in self.lost if seq >= store.first_seq and seq not in buried)
+        self.report.lost.extend(seq for seq in self.lost if seq >= self.first_seq and seq not in buried)
 
     def erase_again(self) -> None:
         """A crash may have come between a durable deletion and the overwriting of its bytes."""

@@ -19,6 +19,7 @@ from jetspark.store.record import (
     NOTE_BIT,
     SEQ_MASK,
     record_has_headers,
+    record_length,
     record_subject,
     record_ts_ns,
     valid_length,
@@ -34,19 +35,22 @@ class ScanResult:
     def __init__(self) -> None:
         # Where the last whole record ends; what follows is torn.
         self.end: i64 = HEAD_SIZE
-        # Sequences that a damaged stretch may have held.
+        # Sequences that damaged stretches may have held.
         self.lost: list[int] = []
         self.damaged_bytes: i64 = 0
 
 
 class BlockScanner:
-    """Fills an empty block's index from its bytes."""
+    """Fills an empty block's index from its bytes. The block's first sequence is the one its head announces."""
 
     def __init__(self, block: Block, data: bytes) -> None:
         self.block = block
         self.data = data
         self.result = ScanResult()
         self.ids: dict[bytes, int] = {}
+        # Sequences that damaged records since the last whole message say they had, and whether some could not be told.
+        self.claims: list[int] = []
+        self.is_wide: bool = False
 
     def run(self) -> ScanResult:
         block = self.block
@@ -54,59 +58,94 @@ class BlockScanner:
         seed = block.seed
         at: i64 = HEAD_SIZE
         end: i64 = len(data)
-        damaged = False
         while at < end:
             length = valid_length(data, at, end, seed)
-            if length == 0 or not self.take(at, length, damaged):
+            if length == 0 or not self.take(at, length):
                 resume = self.next_whole(at, end)
                 if resume == end:
                     break
-                self.result.damaged_bytes += resume - at
-                damaged = True
+                self.note_damage(at, resume)
                 at = resume
                 continue
-            if get_i64(data, at + 4) & NOTE_BIT == 0:
-                damaged = False
             at += length
             self.result.end = at
+        self.settle_damage_at_end()
         block.size = self.result.end
         return self.result
 
-    def take(self, at: i64, length: i64, after_damage: bool) -> bool:
+    # Damage.
+
+    def note_damage(self, at: i64, resume: i64) -> None:
+        self.result.damaged_bytes += resume - at
+        field = get_i64(self.data, at + 4)
+        if resume != at + record_length(self.data, at) or resume - at < 30:
+            self.is_wide = True
+        elif field & NOTE_BIT == 0:
+            seq = field & SEQ_MASK
+            # What it says, unless it makes no sense: then the next in order.
+            expected: i64 = self.block.base_seq + self.block.count + len(self.claims)
+            if seq < expected or seq - expected > GAP_MAX:
+                seq = expected
+            self.claims.append(seq)
+
+    def settle_damage(self, before_seq: i64) -> None:
+        """The next whole message says how far damage can have reached."""
+        if not self.claims and not self.is_wide:
+            return
+        expected: i64 = self.block.base_seq + self.block.count
+        if self.is_wide or max(self.claims) >= before_seq:
+            # Some of these may have been burned; which, the damaged bytes do not tell.
+            self.result.lost.extend(range(expected, min(before_seq, expected + GAP_MAX)))
+        else:
+            self.result.lost.extend(self.claims)
+        self.claims = []
+        self.is_wide = False
+
+    def settle_damage_at_end(self) -> None:
+        """No message follows: believe claims that go on from the last message, and what state notes say."""
+        block = self.block
+        upto: i64 = block.base_seq + block.count - 1
+        for claim in self.claims:
+            if claim == upto + 1:
+                upto = claim
+        # Used up, whether or not anything else says so.
+        block.state_last_seq = max(block.state_last_seq, upto)
+        self.settle_damage(block.state_last_seq + 1)
+
+    # Whole records.
+
+    def take(self, at: i64, length: i64) -> bool:
         """Enter one whole record; False if its sequence cannot follow the ones before it."""
         data = self.data
         field = get_i64(data, at + 4)
         seq = field & SEQ_MASK
         subject = record_subject(data, at)
-        ts_ns = record_ts_ns(data, at)
         if field & NOTE_BIT:
             if subject:
                 buried: i64 = get_u32(data, at + length - 12)
                 # A negative size says that the buried record is to be erased.
                 self.block.put_tombstone(seq, self.subject_id(subject), -buried if field < 0 else buried)
             else:
-                self.take_state(seq, ts_ns, get_i64(data, at + length - 16))
+                self.take_state(seq, record_ts_ns(data, at), get_i64(data, at + length - 16))
             return True
         block = self.block
+        gap: i64 = seq - block.base_seq - block.count
+        if gap < 0 or (block.count > 0 and gap > GAP_MAX):
+            return False
+        self.settle_damage(seq)
         if block.count == 0:
             block.base_seq = seq
-        else:
-            expected: i64 = block.base_seq + block.count
-            if seq < expected or seq - expected > GAP_MAX:
-                return False
-            while expected < seq:
-                if after_damage:
-                    self.result.lost.append(expected)
-                block.put_absent()
-                expected += 1
+            gap = 0
+        while gap > 0:
+            block.put_absent()
+            gap -= 1
         block.put(at, self.subject_id(subject))
-        self.took(at, length, ts_ns, field)
+        self.took(at, length, field)
         return True
 
-    def took(self, at: i64, length: i64, ts_ns: i64, field: i64) -> None:
+    def took(self, at: i64, length: i64, field: i64) -> None:
         block = self.block
-        if ts_ns > block.last_ts_ns:
-            block.last_ts_ns = ts_ns
+        block.last_ts_ns = max(block.last_ts_ns, record_ts_ns(self.data, at))
         block.record_bytes += length
         if field < 0:
             # Erased in place; its tombstone says the same.

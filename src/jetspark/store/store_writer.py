@@ -17,7 +17,7 @@ from jetspark.store import queries
 from jetspark.store.block import Block
 from jetspark.store.block_head import HEAD_SIZE, BlockHead
 from jetspark.store.disk import Disk, DiskOp
-from jetspark.store.record import encode_record, encode_tombstone, record_hash, record_length, record_size
+from jetspark.store.record import encode_record, encode_tombstone, record_hash, record_size
 from jetspark.store.scan import GAP_MAX
 from jetspark.store.store_base import StoreBase, StoreOptions
 from jetspark.store.subject_state import SubjectState
@@ -384,36 +384,15 @@ class StoreWriter(StoreBase):
             seq += 1
         return removed
 
-    def bury_damaged(self, block: Block, index: i64) -> None:
+    def bury_damaged(self, block: Block, index: i64, size: i64) -> None:
         """A record on disk fails its hash: it is lost, in this life and, by its tombstone, in the next."""
         seq: i64 = block.base_seq + index
         subject = block.subject_of(index) if block.offset_of(index) >= 0 else b""
-        size = self.damaged_size(block, index)
         block.mark_dead(index)
         block.live_count -= 1
         block.live_bytes -= size
         self.touch_removed(block)
         self.lost_damaged(seq, subject, size)
-
-    def damaged_size(self, block: Block, index: i64) -> i64:
-        """Bytes of a damaged record: up to the next one, unless its own length is shorter and makes sense."""
-        offset = block.offset_of(index)
-        if offset < 0:
-            return block.live_bytes // block.live_count
-        end: i64 = block.size
-        following: i64 = index + 1
-        while following < block.count:
-            if block.offset_of(following) >= 0:
-                end = block.offset_of(following)
-                break
-            following += 1
-        if offset < block.near_start or offset >= block.near_end:
-            block.move_near(offset)
-        length = record_length(block.near_data, offset - block.near_start)
-        # Between two records there may be notes, of at least 30 bytes.
-        if length == end - offset or (length >= 30 and length <= end - offset - 30):
-            return length
-        return end - offset
 
     def lost_damaged(self, seq: i64, subject: bytes, size: i64) -> None:
         self.report.lost.append(seq)
