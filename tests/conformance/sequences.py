@@ -2,7 +2,9 @@
 
 Steps are drawn without looking at answers, so leaving some out keeps the rest meaningful: that is what makes a
 failing sequence shrinkable. Nothing here waits for time: pulls do not wait, ack waits are long, and every ack
-is a double ack, because only then does nats-server promise an order.
+is a double ack, because only then does nats-server promise an order. Three things nats-server plainly gets wrong
+are left out: widening the filter of an existing consumer (a pull may then miss a message), a start sequence in
+the future (earlier messages count as pending), and deleted sequences of an empty file stream (it names 0).
 """
 
 from __future__ import annotations
@@ -196,6 +198,7 @@ class Side:
     """One server's half of a sequence: what it delivered so far, and which name each stream has now."""
 
     run: Run
+    series: int = 0
     generation: dict[str, int] = field(default_factory=dict)
     delivered: dict[tuple[str, str], list[Frame]] = field(default_factory=dict)
 
@@ -210,7 +213,7 @@ class Side:
 
     def name(self, stream: str) -> str:
         # A deleted stream's name is not used again: nats-server may still be removing its files.
-        return f"{stream}{self.generation.get(stream, 0)}"
+        return f"{stream}{self.generation.get(stream, 0)}-{self.series}"
 
     def create_stream(self, name: str, stream: str, config: dict[str, Any]) -> None:
         self.run.stream(name, subjects=[f"{stream}.>"], **config)
@@ -245,7 +248,12 @@ class Side:
         self.run.record("confirmation", body, status=frame.status, payload=frame.payload.decode())
 
     def stream_info(self, name: str, stream: str) -> None:
-        self.run.stream_info(name, {"subjects_filter": ">", "deleted_details": True})
+        empty = self.last_seq(name) == 0
+        self.run.stream_info(name, {"subjects_filter": ">", "deleted_details": not empty})
+
+    def last_seq(self, name: str) -> int:
+        state = self.run.api(f"STREAM.INFO.{name}", quiet=True).get("state", {})
+        return int(state.get("last_seq", 0))
 
     def consumer_info(self, name: str, stream: str, consumer: str) -> None:
         self.run.consumer_info(name, consumer)
@@ -264,6 +272,12 @@ class Side:
         self.run.api(f"STREAM.PURGE.{name}", body)
 
     def create_consumer(self, name: str, stream: str, consumer: str, config: dict[str, Any]) -> None:
+        existing = self.run.api(f"CONSUMER.INFO.{name}.{consumer}", quiet=True).get("config")
+        if existing is not None:
+            kept = {key: existing[key] for key in ("filter_subject", "filter_subjects") if key in existing}
+            config = {key: value for key, value in config.items() if not key.startswith("filter")} | kept
+        if "opt_start_seq" in config:
+            config = config | {"opt_start_seq": min(config["opt_start_seq"], self.last_seq(name) + 1)}
         self.run.consumer(name, consumer, **config)
 
     def delete_consumer(self, name: str, stream: str, consumer: str) -> None:

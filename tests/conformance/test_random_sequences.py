@@ -6,6 +6,7 @@ sets their length. A failure prints the seed and the steps that are still needed
 
 from __future__ import annotations
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -19,6 +20,7 @@ from conformance.sequences import READ_ONLY, Side, Step, steps_of
 FIXED_SEEDS = range(1, 21)
 SETTLE_ATTEMPTS = 20
 SHRINK_RUNS_MAX = 120
+series = itertools.count()
 
 
 def chosen_seeds() -> range:
@@ -31,7 +33,8 @@ def chosen_seeds() -> range:
 
 def first_difference(pair: Pair, steps: list[Step]) -> tuple[int, list[str]] | None:
     """Perform the steps on both servers in lockstep; the first step whose answers differ, and how."""
-    sides = [Side(Run(pair.reference)), Side(Run(pair.ours))]
+    number_of_run = next(series)
+    sides = [Side(Run(pair.reference), number_of_run), Side(Run(pair.ours), number_of_run)]
     with ThreadPoolExecutor(2) as pool:
 
         def on_both(step: Step) -> tuple[list[Event], list[Event]]:

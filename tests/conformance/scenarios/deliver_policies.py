@@ -145,3 +145,26 @@ def limits_that_remove_undelivered_messages(run: Run) -> None:
     run.consumer_info("S", "C")
     run.pull("S", "C", {"batch": 5, "no_wait": True}).take_until_status()
     run.consumer_info("S", "C")
+
+
+@scenario()
+def last_per_subject_without_a_match(run: Run) -> None:
+    filled(run, first_seq=10)
+    run.consumer("S", "C", deliver_policy="last_per_subject", filter_subject="S.none")
+    run.publish("S.none", "now")
+    run.pull("S", "C", {"batch": 2, "no_wait": True}).take_until_status()
+    run.consumer_info("S", "C")
+
+
+@scenario()
+def a_rollup_moves_filtered_consumers(run: Run) -> None:
+    run.stream("S", allow_rollup_hdrs=True, quiet=True)
+    run.consumer("S", "C", filter_subject="S.b", quiet=True)
+    run.consumer("S", "D", filter_subject="S.a", quiet=True)
+    run.publish("S.a", "1")
+    run.publish("S.b", "2", [("Nats-Rollup", "sub")])
+    run.consumer_info("S", "C")
+    run.consumer_info("S", "D")
+    run.publish("S.b", "3", [("Nats-Rollup", "sub")])
+    run.consumer_info("S", "C")
+    run.consumer_info("S", "D")

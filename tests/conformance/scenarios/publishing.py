@@ -212,3 +212,31 @@ def large_messages_are_stored_whole(run: Run) -> None:
     run.consumer("S", "C", quiet=True)
     message = run.fetch("S", "C", 1)[0]
     run.record("size", size=len(message.payload), same=message.payload == b"x" * 1_000_000)
+
+
+@scenario()
+def size_is_checked_before_everything_else(run: Run) -> None:
+    run.stream("S", max_msg_size=60)
+    run.publish("S.a", "x", id_header("one"))
+    large = "x" * 80
+    run.publish("S.a", large, id_header("one"))
+    run.publish("S.a", large, [("Nats-Expected-Last-Sequence", "9")])
+    run.publish("S.a", large, [("Nats-Expected-Stream", "nope")])
+    run.publish("S.a", large, [("Nats-Expected-Last-Msg-Id", "nope")])
+    run.publish("S.a", large, [("Nats-Rollup", "sub")])
+    run.publish("S.a", large, [("Nats-TTL", "1s")])
+    run.publish("S.a", large, [("Nats-Incr", "1")])
+    run.publish("S.a", large, [("Nats-Batch-Id", "b"), ("Nats-Batch-Sequence", "1")])
+    run.publish("S.a", large, [("Nats-Stream-Source", "T 1 > > a")])
+    run.update_stream("S", max_msg_size=60, sealed=True)
+    run.publish("S.a", large)
+
+
+@scenario()
+def header_size_is_checked_in_its_place(run: Run) -> None:
+    run.stream("S", max_msg_size=1000)
+    run.stream("T")
+    huge = ("A", "v" * 65535)
+    run.publish("S.a", "x", [huge])
+    run.publish("T.a", "x", [huge, ("Nats-Expected-Last-Sequence", "9")])
+    run.publish("T.a", "x", [huge, ("Nats-Rollup", "sub")])

@@ -312,3 +312,12 @@ def exact_status_frames(run: Run) -> None:
     run.pull("S", "C", {"batch": 5, "no_wait": True}, inbox=run.subscribe("ibx2"))
     frame = run.client.next_message(inbox.sid)
     run.record("frame", line=frame.line.decode(), block=frame.header_block.decode(), payload=frame.payload.decode())
+
+
+@scenario()
+def max_bytes_counts_what_headers_only_leaves_out(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.fill("S.a", 4, "x" * 100)
+    run.consumer("S", "C", ack_policy="none", headers_only=True, quiet=True)
+    for budget in (60, 150, 160, 170, 400):
+        run.pull("S", "C", {"batch": 2, "no_wait": True, "max_bytes": budget}).take_until_status(2)

@@ -196,3 +196,25 @@ def stored_time_is_kept_in_deliveries(run: Run) -> None:
     direct = run.client.request("$JS.API.DIRECT.GET.S", b'{"seq":1}').header("Nats-Time-Stamp")
     fraction = stored.removesuffix("Z").partition(".")[2].ljust(9, "0")
     run.record("same time", direct=direct == stored, token=message.reply.split(".")[-2].endswith(fraction))
+
+
+@scenario()
+def purges_that_match_nothing_leave_consumers_alone(run: Run) -> None:
+    three_subjects(run)
+    run.consumer("S", "C", filter_subject="S.b", quiet=True)
+    run.consumer("S", "D", quiet=True)
+    for body in ({"filter": "none", "seq": 19}, {"filter": "none"}, {"filter": "S.none", "keep": 1}):
+        run.api("STREAM.PURGE.S", body)
+        run.consumer_info("S", "C")
+        run.consumer_info("S", "D")
+
+
+@scenario()
+def purging_an_empty_stream(run: Run) -> None:
+    run.stream("F")
+    run.stream("M", storage="memory")
+    for name in ("F", "M"):
+        run.api(f"STREAM.PURGE.{name}")
+        run.stream_info(name)
+        run.publish(f"{name}.a", "x")
+        run.stream_info(name)
