@@ -10,6 +10,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
+from jetspark.client.aio.consuming import ELECTION_WAIT_S
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetspark.client.arrow_batches import BatchBuilder, ack_frames
 from jetspark.client.core import pull
@@ -333,6 +334,10 @@ class ArrowConsuming:
             self._buffer.ended(*pending_numbers(message.header_block))
         elif asked in (pull.AGAIN, pull.EMPTY, pull.PIN_LOST):
             self._buffer.forget()
+        elif message.status_code == 503 and self._repulls:
+            # Nobody answers while a cluster elects a leader; whether the consumer is gone, its info tells.
+            await self._link.sleep(ELECTION_WAIT_S)
+            await self._resume()
         else:
             self._cut()
             await self._finish(pull_error(message.header_block))

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("jetspark.client")
 
+# Between two tries while nobody answers for a consumer.
+ELECTION_WAIT_S = 0.25
+
 
 class Consuming:
     """A running consume: an iterator over messages, or the handle of a callback."""
@@ -178,6 +181,11 @@ class Consuming:
                 self._buffer.forget()
         elif asked in (pull.AGAIN, pull.EMPTY):
             self._buffer.forget()
+        elif message.status_code == 503 and self._repulls:
+            # Nobody answers while a cluster elects a leader; whether the consumer is gone, its info tells.
+            await self._link.sleep(ELECTION_WAIT_S)
+            await self._resume()
+            return
         else:
             await self._finish(pull_error(message.header_block))
             return

@@ -27,6 +27,7 @@ from jetspark.client.errors import (
     JetsparkError,
     PullError,
 )
+from jetspark.client.sync.consuming import ELECTION_WAIT_S
 
 if TYPE_CHECKING:
     import pyarrow
@@ -334,6 +335,10 @@ class ArrowConsuming:
             self._buffer.ended(*pending_numbers(message.header_block))
         elif asked in (pull.AGAIN, pull.EMPTY, pull.PIN_LOST):
             self._buffer.forget()
+        elif message.status_code == 503 and self._repulls:
+            # Nobody answers while a cluster elects a leader; whether the consumer is gone, its info tells.
+            self._link.sleep(ELECTION_WAIT_S)
+            self._resume()
         else:
             self._cut()
             self._finish(pull_error(message.header_block))

@@ -1,0 +1,241 @@
+"""A replicated stream on a cluster of three nats-servers, and its leader killed at the worst moment."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from client.conftest import NatsServer
+from client.waiting import until
+from jetspark.client.aio import Connection, Consumer, JetStream, PublishFuture, Stream, connect
+from jetspark.client.errors import PublishError
+from jetspark.client.infos import PubAck
+from jetspark.errors import JetsparkError
+
+pytestmark = [pytest.mark.slow, pytest.mark.oracle, pytest.mark.timeout(120)]
+
+NAMES = ("n0", "n1", "n2")
+CONFIG = """
+server_name: {name}
+cluster {{ name: trio, listen: "127.0.0.1:{port}", routes: [{routes}] }}
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now; the routes of a cluster must be known before it starts."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Cluster:
+    """Three servers that know each other."""
+
+    def __init__(self, folder: Any) -> None:
+        ports = free_ports(len(NAMES))
+        routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in ports)
+        self.nodes = {
+            name: NatsServer(folder / name, config=CONFIG.format(name=name, port=port, routes=routes))
+            for name, port in zip(NAMES, ports, strict=True)
+        }
+
+    def start(self) -> Cluster:
+        for node in self.nodes.values():
+            node.start()
+        return self
+
+    def stop(self) -> None:
+        for node in self.nodes.values():
+            node.kill()
+
+    @property
+    def urls(self) -> list[str]:
+        return [node.url for node in self.nodes.values()]
+
+    def revive(self) -> None:
+        """Start again whoever was killed."""
+        for node in self.nodes.values():
+            if node.process is None:
+                node.start()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster")).start()
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    running.revive()
+    return running
+
+
+@pytest.fixture
+async def connection(cluster: Cluster) -> AsyncIterator[Connection]:
+    async with await connect(cluster.urls, reconnect_wait=0.1, reconnect_wait_max=0.5, request_timeout=3) as made:
+        yield made
+
+
+@pytest.fixture
+async def jetstream(connection: Connection) -> JetStream:
+    return connection.jetstream()
+
+
+@pytest.fixture
+async def stream(jetstream: JetStream, name: str) -> Stream:
+    """A stream on all three servers, once they have agreed on who leads."""
+    made: list[Stream] = []
+
+    async def create() -> bool:
+        try:
+            made.append(await jetstream.create_stream(name, subjects=[f"{name}.>"], num_replicas=3))
+        except JetsparkError:
+            return False
+        return True
+
+    await until(create, 30)
+    await until(lambda: all_current(made[0]), 30)
+    return made[0]
+
+
+async def all_current(stream: Stream) -> bool:
+    cluster = (await stream.info()).cluster or {}
+    replicas = cluster.get("replicas") or []
+    return bool(cluster.get("leader")) and len(replicas) == 2 and all(one.get("current") for one in replicas)
+
+
+async def leader_of(stream: Stream) -> str:
+    leader: str = ((await stream.info()).cluster or {})["leader"]
+    return leader
+
+
+async def home_of(consumer: Consumer) -> str:
+    """The server that leads a consumer, or has it alone."""
+    leader: str = ((await consumer.info()).cluster or {})["leader"]
+    return leader
+
+
+async def stored(stream: Stream) -> dict[int, bytes]:
+    """Every message there is, by sequence, read by a connection's own reader."""
+    consumer = await stream.ordered_consumer()
+    found: dict[int, bytes] = {}
+    last = (await stream.info()).state.last_seq
+    if not last:
+        return found
+    async with asyncio.timeout(30), consumer.consume(expires=2, idle_heartbeat=0.5) as messages:
+        async for message in messages:
+            found[message.metadata.stream_sequence] = message.data
+            if message.metadata.stream_sequence >= last:
+                break
+    return found
+
+
+async def outcome(future: PublishFuture) -> PubAck | JetsparkError:
+    try:
+        return await future.wait(40)
+    except JetsparkError as error:
+        return error
+
+
+@pytest.mark.parametrize("with_ids", [False, True], ids=["plain", "with message ids"])
+async def test_nothing_acked_is_lost_when_the_leader_dies_during_publish(
+    cluster: Cluster, jetstream: JetStream, stream: Stream, name: str, with_ids: bool
+) -> None:
+    leader = await leader_of(stream)
+    publisher = jetstream.connection.jetstream(publish_window=200)
+    futures: list[PublishFuture] = []
+    for i in range(3000):
+        msg_id = f"{name}-{i}" if with_ids else None
+        futures.append(await publisher.publish_async(f"{name}.a", b"%d" % i, msg_id=msg_id, timeout=4))
+        if i == 1500:
+            cluster.nodes[leader].kill()
+    async with asyncio.timeout(60):
+        outcomes = [await outcome(future) for future in futures]
+    acked = {one.seq: b"%d" % i for i, one in enumerate(outcomes) if isinstance(one, PubAck)}
+    assert len(acked) >= 1000
+    unnamed = [one for one in outcomes if not isinstance(one, PubAck | PublishError)]
+    assert unnamed == []
+    await until(lambda: has_new_leader(stream, leader), 30)
+    found = await stored(stream)
+    assert {seq: found.get(seq) for seq in acked} == acked
+    if with_ids:
+        assert len(set(found.values())) == len(found)
+
+
+async def has_new_leader(stream: Stream, old: str) -> bool:
+    try:
+        return await leader_of(stream) not in ("", old)
+    except (JetsparkError, KeyError):
+        return False
+
+
+async def fill(jetstream: JetStream, subject: str, count: int) -> None:
+    for i in range(count):
+        await jetstream.publish_async(subject, b"%d" % i, timeout=20)
+    await jetstream.flush(30)
+
+
+async def test_a_consume_goes_on_when_the_leader_dies(
+    cluster: Cluster, jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    await fill(jetstream, f"{name}.a", 2000)
+    consumer = await stream.create_consumer("worker", ack_wait=2, num_replicas=3)
+    leader = await home_of(consumer)
+    seen: set[int] = set()
+    async with asyncio.timeout(60):
+        async with consumer.consume(
+            max_messages=100, expires=2, idle_heartbeat=0.5, on_heartbeat_miss="repull"
+        ) as messages:
+            async for message in messages:
+                seen.add(message.metadata.stream_sequence)
+                await message.ack()
+                if len(seen) == 500 and cluster.nodes[leader].process is not None:
+                    await asyncio.to_thread(cluster.nodes[leader].kill)
+                if len(seen) == 2000:
+                    break
+    assert seen == set(range(1, 2001))
+
+
+async def test_an_ordered_consumer_keeps_its_order_when_its_server_dies(
+    cluster: Cluster, jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    await fill(jetstream, f"{name}.a", 2000)
+    consumer = await stream.ordered_consumer()
+    seen: list[int] = []
+    async with (
+        asyncio.timeout(60),
+        consumer.consume(max_messages=100, expires=2, idle_heartbeat=0.5) as messages,
+    ):
+        async for message in messages:
+            seen.append(message.metadata.stream_sequence)
+            if len(seen) == 500:
+                # The consumer lives on one server only: that one has to go.
+                await asyncio.to_thread(cluster.nodes[await home_of(consumer)].kill)
+            if len(seen) == 2000:
+                break
+    assert seen == list(range(1, 2001))
+
+
+async def test_a_scan_gives_every_row_once_when_its_server_dies(
+    cluster: Cluster, jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    pytest.importorskip("pyarrow")
+    await fill(jetstream, f"{name}.a", 4000)
+    scan = stream.scan(batch_rows=250)
+    scan._buffer.rows_max = 250
+    seen: list[int] = []
+    async with asyncio.timeout(60):
+        async for batch in scan:
+            if len(seen) <= 1000 < len(seen) + batch.num_rows:
+                await asyncio.to_thread(cluster.nodes[await home_of(scan._ordered)].kill)
+            seen += batch.column("sequence").to_pylist()
+    assert seen == list(range(1, 4001))
