@@ -19,7 +19,6 @@ from client.peer import ScriptedPeer
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 
-
 # The same tests against either server: `JETSPARK_TEST_SERVER=jetspark` starts ours instead of nats-server.
 OURS = os.environ.get("JETSPARK_TEST_SERVER", "nats-server") == "jetspark"
 

@@ -6,7 +6,7 @@ Every value keeps the whole document it was read from in `raw`, so that fields o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +15,28 @@ from jetspark.api.stream_config import StreamConfig
 from jetspark.api.stream_state import StreamState
 from jetspark.client.api_errors import api_error
 from jetspark.client.errors import JetStreamError
+
+_BAD_DOCUMENT: Final = (KeyError, TypeError, ValueError, AttributeError)
+
+
+def read_answer(data: bytes) -> dict[str, Any]:
+    """The document an API request was answered with; raises the ApiError it may be."""
+    try:
+        answer = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
+    error = answer.get("error")
+    if error:
+        if not isinstance(error, dict):
+            raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
+        raise api_error(error)
+    return answer
+
+
+def _bad(kind: str, raw: object, error: Exception) -> JetStreamError:
+    return JetStreamError(f"not a {kind} as the JetStream API gives it ({error!r}): {str(raw)[:80]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +99,19 @@ class StreamInfo:
     @classmethod
     def read(cls, raw: dict[str, Any]) -> StreamInfo:
         """From an answer."""
-        return cls(
-            StreamConfig.decode(raw["config"]),
-            StreamState.decode(raw["state"]),
-            str(raw.get("created", "")),
-            str(raw.get("domain", "")),
-            raw.get("cluster"),
-            raw.get("mirror"),
-            list(raw.get("sources") or []),
-            raw,
-        )
+        try:
+            return cls(
+                StreamConfig.decode(raw["config"]),
+                StreamState.decode(raw["state"]),
+                str(raw.get("created", "")),
+                str(raw.get("domain", "")),
+                raw.get("cluster"),
+                raw.get("mirror"),
+                list(raw.get("sources") or []),
+                raw,
+            )
+        except _BAD_DOCUMENT as error:
+            raise _bad("stream", raw, error) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +167,13 @@ class ConsumerInfo:
     @classmethod
     def read(cls, raw: dict[str, Any]) -> ConsumerInfo:
         """From an answer."""
+        try:
+            return cls._read(raw)
+        except _BAD_DOCUMENT as error:
+            raise _bad("consumer", raw, error) from None
+
+    @classmethod
+    def _read(cls, raw: dict[str, Any]) -> ConsumerInfo:
         return cls(
             stream_name=str(raw.get("stream_name", "")),
             name=str(raw.get("name", "")),

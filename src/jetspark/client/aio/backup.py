@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import msgspec
-
 from jetspark.client.aio.waiting import blocking
-from jetspark.client.api_errors import api_error
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError, JetStreamError, RequestTimeoutError
-from jetspark.client.infos import StreamInfo
+from jetspark.client.infos import StreamInfo, read_answer
 
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
@@ -111,7 +108,7 @@ async def restore(
         while chunk := await blocking(file.read, CHUNK_BYTES):
             reply = await jetstream._link.request(target, b"", chunk, timeout_s)
             if reply.data:
-                _check(reply.data)
+                read_answer(reply.data)
             chunk_count += 1
             byte_count += len(chunk)
             if progress is not None:
@@ -121,13 +118,4 @@ async def restore(
         await blocking(file.close)
     if progress is not None:
         progress(BackupProgress(chunk_count, byte_count, True))
-    return StreamInfo.read(_check(reply.data))
-
-
-def _check(data: bytes) -> dict[str, Any]:
-    answer = msgspec.json.decode(data)
-    if not isinstance(answer, dict):
-        raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
-    if answer.get("error"):
-        raise api_error(answer["error"])
-    return answer
+    return StreamInfo.read(read_answer(reply.data))

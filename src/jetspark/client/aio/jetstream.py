@@ -14,11 +14,11 @@ from jetspark.client.aio import subscribing
 from jetspark.client.aio.backup import BackupProgress, restore
 from jetspark.client.aio.batch import PublishBatch
 from jetspark.client.aio.publishing import Publisher
-from jetspark.client.api_errors import NoJetStreamError, StreamExistsError, StreamNotFoundError, api_error
+from jetspark.client.api_errors import NoJetStreamError, StreamExistsError, StreamNotFoundError
 from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, seconds
-from jetspark.client.errors import BadOptionError, JetStreamError, NoMatchingStreamError, NoRespondersError
-from jetspark.client.infos import AccountInfo, StreamInfo
+from jetspark.client.errors import BadOptionError, NoMatchingStreamError, NoRespondersError
+from jetspark.client.infos import AccountInfo, StreamInfo, read_answer
 from jetspark.client.names import check_name
 
 if TYPE_CHECKING:
@@ -62,12 +62,7 @@ class JetStream(Publisher):
             reply = await self._link.request(subject, b"", body, timeout_s)
         except NoRespondersError:
             raise NoJetStreamError(subject) from None
-        answer = msgspec.json.decode(reply.data)
-        if not isinstance(answer, dict):
-            raise JetStreamError(f"not an answer of the JetStream API: {reply.data[:80]!r}")
-        if answer.get("error"):
-            raise api_error(answer["error"])
-        return answer
+        return read_answer(reply.data)
 
     async def api_list(self, endpoint: str, key: str, document: dict[str, Any]) -> list[Any]:
         """Ask for a list until it is complete."""

@@ -32,7 +32,7 @@ from jetspark.client.errors import (
     ServerError,
     StaleConnectionError,
 )
-from jetspark.protocol.client_parser import ClientHandler, ClientParser
+from jetspark.protocol.client_parser import ClientHandler, ClientParser, ProtocolError
 from jetspark.protocol.nuid import Nuid
 
 DOWN: Final = 0
@@ -212,7 +212,10 @@ class ConnectionCore(ClientHandler):
                 route.close()
 
     def on_info(self, document: bytes) -> None:
-        info: dict[str, Any] = msgspec.json.decode(document)
+        try:
+            info: dict[str, Any] = msgspec.json.decode(document, type=dict)
+        except msgspec.DecodeError:
+            raise ProtocolError(f"not an INFO of a server: {document[:80]!r}") from None
         self.info = {**self.info, **info} if self.state == UP else info
         size = info.get("max_payload")
         if isinstance(size, int) and size > 0:

@@ -13,12 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-import msgspec
-
-from jetspark.client.api_errors import api_error
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError, JetStreamError, RequestTimeoutError
-from jetspark.client.infos import StreamInfo
+from jetspark.client.infos import StreamInfo, read_answer
 from jetspark.client.sync.waiting import blocking
 
 if TYPE_CHECKING:
@@ -112,7 +109,7 @@ def restore(
         while chunk := blocking(file.read, CHUNK_BYTES):
             reply = jetstream._link.request(target, b"", chunk, timeout_s)
             if reply.data:
-                _check(reply.data)
+                read_answer(reply.data)
             chunk_count += 1
             byte_count += len(chunk)
             if progress is not None:
@@ -122,13 +119,4 @@ def restore(
         blocking(file.close)
     if progress is not None:
         progress(BackupProgress(chunk_count, byte_count, True))
-    return StreamInfo.read(_check(reply.data))
-
-
-def _check(data: bytes) -> dict[str, Any]:
-    answer = msgspec.json.decode(data)
-    if not isinstance(answer, dict):
-        raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
-    if answer.get("error"):
-        raise api_error(answer["error"])
-    return answer
+    return StreamInfo.read(read_answer(reply.data))
