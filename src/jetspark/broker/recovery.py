@@ -230,8 +230,10 @@ def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, document
     consumer = Consumer(stream, name, config, log, state, created_ns)
     consumer.list_until_seq = int(list_until)
     if log.size == 0 and state.delivered_consumer_seq == 0 and report.is_clean():
-        # Made and never committed a state: it starts as if new.
+        # Made and never committed a state: it starts as if new, and that is written down.
         position.place(consumer)
+        log.snapshot(state)
+        consumer.mark_dirty()
     else:
         find_place(consumer)
     attach(jetstream, consumer)

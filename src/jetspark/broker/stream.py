@@ -272,6 +272,8 @@ class Stream:
         self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
         for consumer in self.consumers.values():
             consumer.second_thoughts.take_back()
+        # Some may be ahead of the stream now.
+        self.sort_consumers()
         # Removals were taken back; acknowledgements and changed limits were not.
         self.retention.enforce_all()
         self.retention.drop_consumed()

@@ -92,6 +92,8 @@ def restart_at(consumer: Consumer, seq: i64) -> None:
     state.last_delivered_ts_ns = 0
     state.last_ack_ts_ns = 0
     consumer.next_seq = seq
+    # It may be ahead of the stream now.
+    consumer.stream.sort_consumers()
     consumer.second_thoughts.clear()
     consumer.log.snapshot(state)
     consumer.mark_dirty()

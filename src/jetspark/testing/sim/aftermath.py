@@ -87,8 +87,10 @@ def is_wanted(stream: Stream, message: Message) -> bool:
 
 def still_due(model: StreamModel, found: dict[int, Message]) -> list[Message]:
     """Durable messages that nobody removed and that, with those found, are within the limits."""
-    left = model.removed.keys() | model.skipped
-    durable = {seq: message for seq, message in model.durable.messages.items() if seq not in left}
+    below = model.skipped_below if model.config.retention != Retention.LIMITS else 0
+    durable = {
+        seq: message for seq, message in model.durable.messages.items() if seq not in model.removed and seq >= below
+    }
     together = StreamModel(model.config, 0)
     for _, message in sorted({**durable, **found}.items()):
         together.put(message)
@@ -107,6 +109,7 @@ def adopt(model: StreamModel, stream: Stream, found: dict[int, Message]) -> None
     last = found.get(model.last_seq)
     model.last_id = last.message_id if last is not None else b""
     model.failed_until_ns = 0
+    model.changed_ns = int(stream.broker.now_ns)
     model.consumers = {}
     model.settle_durable()
 
@@ -198,3 +201,6 @@ def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> 
     known.model = model
     known.marks.recovered(own.state)
     known.life.recovered()
+    if own.log.size == 0:
+        # Made, but nothing is written down yet of where it stands.
+        known.life.created = Stage.IN_FLIGHT

@@ -212,7 +212,8 @@ class ConsumerModel:
             self._refused(seq, body, now_ns)
         elif body == b"+WPI":
             owed = self.pending.get(seq)
-            if owed is not None:
+            # What is on its way back already stays there.
+            if owed is not None and owed.not_before_ns > now_ns:
                 owed.not_before_ns = now_ns + self.wait_ns(owed.deliveries)
         elif body.startswith(b"+TERM") and self.pending.pop(seq, None) is not None:
             self.stream.consumed(seq)
@@ -272,7 +273,7 @@ class ConsumerModel:
         self.first_list = []
         self.list_until_seq = 0
         if self.stream.config.retention != Retention.LIMITS:
-            self.stream.skipped.update(old for old in self.stream.seqs if old < seq)
+            self.stream.skipped_below = max(self.stream.skipped_below, seq)
         self.next_seq = seq
         self.consumer_seq = 0
         self.floor_seq = seq - 1

@@ -105,6 +105,8 @@ class StreamModel:
         self.ids: dict[bytes, tuple[int, int]] = {}
         self.last_id = b""
         self.failed_until_ns = 0
+        # When messages were last brought back, by a start or a failed commit: none was late before.
+        self.changed_ns = now_ns
         self.consumers: dict[str, ConsumerModel] = {}
         self.durable = self.mark()
         self.in_flight: Mark | None = None
@@ -113,8 +115,8 @@ class StreamModel:
         # Messages removed, each with the number of commits collected by then: not durable until a later one is done.
         self.removed: dict[int, int] = {}
         self.collected_count = 0
-        # A consumer was set past them: a start may take them for acknowledged.
-        self.skipped: set[int] = set()
+        # A consumer was set past what is below: a start may take that for acknowledged.
+        self.skipped_below = 0
         self.has_failed = False
         # Commits collected when it was last purged; -1 when that is durable.
         self.purged_at = -1
@@ -151,6 +153,9 @@ class StreamModel:
         seq = self.last_seq + 1
         self.last_id = attempt.message_id
         if attempt.message_id:
+            # What is past the window is forgotten now, also if the window becomes longer later.
+            window_ns = self.config.duplicate_window
+            self.ids = {name: known for name, known in self.ids.items() if known[1] + window_ns > now_ns}
             self.ids[attempt.message_id] = (seq, now_ns)
         if self._is_wanted(attempt.subject):
             ts_ns = max(now_ns, self.last_ts_ns)
@@ -360,9 +365,10 @@ class StreamModel:
         if self.purged_at < self.collected_count:
             self.purged_at = -1
 
-    def failed(self) -> None:
+    def failed(self, now_ns: int) -> None:
         """The disk refused: everything since the last durable commit did not happen."""
         self.restore(self.durable)
+        self.changed_ns = now_ns
         self.has_failed = True
 
     def tidy(self) -> None:

@@ -137,7 +137,13 @@ def accept_expired(witness: Witness, now_ns: int, *, on_time: bool) -> None:
                 model.remove(seq)
                 witness.count("expired")
             elif on_time:
-                require(due_ns + LATE_NS >= now_ns, "an expired message goes", name, model.messages[seq], now_ns)
+                require(
+                    max(due_ns, model.changed_ns) + LATE_NS >= now_ns,
+                    "an expired message goes",
+                    name,
+                    model.messages[seq],
+                    now_ns,
+                )
 
 
 def will_expire(witness: Witness, until_ns: int) -> bool:

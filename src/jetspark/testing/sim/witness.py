@@ -223,6 +223,7 @@ class Witness:
                 if after.model.patterns != had:
                     # What the old filter has passed over stays passed over.
                     after.model.next_seq = max(after.model.next_seq, self._next_before)
+                    known.model.skipped_below = max(known.model.skipped_below, after.model.next_seq)
                     known.model.interest_changed()
             elif verb == "RESET":
                 seq = placing.reset_seq(after.model, (op.document or {}).get("seq", 0), self._floor_before)
@@ -390,7 +391,7 @@ class Witness:
                 known.model.committed()
         self.leaving = [known for known in self.leaving if known.life.deleted != Stage.DURABLE]
 
-    def commit_failed(self, now_ns: int) -> None:
+    def commit_failed(self, touched: set[str], now_ns: int) -> None:
         """The disk refused the commit, and with it everything decided since."""
         self.in_flight = None
         self.count("commit failed")
@@ -399,8 +400,8 @@ class Witness:
             expected.may_fail = True
         for known in self.streams.values():
             stream = self.jetstream.streams.get(known.model.name)
-            if stream is not None and not known.model.in_memory and int(stream.failed_until_ns) > now_ns:
-                known.model.failed()
+            if stream is not None and known.model.name in touched:
+                known.model.failed(now_ns)
                 for consumer in known.model.consumers.values():
                     consumer.taken_back(was_purged=known.model.purged_at >= 0)
                     placing.place_again(consumer, int(stream.consumers[consumer.name].state.delivered_stream_seq))

@@ -335,7 +335,7 @@ class Workload:
             seconds, rest_ns = divmod(until_ns, 1_000_000_000)
             document = {"pause_until": rfc3339(seconds, rest_ns)}
         elif verb == "RESET" and self.rng.random() < 0.5:
-            document = {"seq": self.rng.randrange(1, stream.last_seq + 2)}
+            document = {"seq": self.rng.randrange(1, stream.last_seq + 5)}
         elif verb == "UNPIN":
             if not consumer.config.priority_groups:
                 return

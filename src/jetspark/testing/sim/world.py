@@ -162,9 +162,10 @@ class World:
         self.note("commit ends", error)
         self.commit = None
         self.broker.now_ns = self.now_ns
+        touched = {stream.name for stream in [*commit.streams, *self.broker._dirty_streams]}
         self.broker.commit_done(commit, error)
         if error:
-            self.witness.commit_failed(self.now_ns)
+            self.witness.commit_failed(touched, self.now_ns)
         else:
             self.witness.committed()
         self.drain()
@@ -265,8 +266,8 @@ class World:
     def _wake(self, on_time: bool) -> None:
         self.broker.now_ns = self.now_ns
         self.broker.wake()
-        recounts.accept_expired(self.witness, self.now_ns, on_time=on_time)
         for known in self.witness.streams.values():
             self.witness.notice_consumers(known, self.now_ns)
+        recounts.accept_expired(self.witness, self.now_ns, on_time=on_time)
         self.drain()
         self.end_turn()
