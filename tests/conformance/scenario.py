@@ -19,6 +19,9 @@ from jetspark.testing.processes import ServerProcess
 CONNECT_OPTIONS = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1}
 CONNECT_OPTIONS |= {"lang": "wire", "version": "1", "name": "conformance"}
 Event = dict[str, Any]
+# nats-server removes the folder of its last stream while a new one is being made in it: then it says this.
+STORE_RACE = b"error creating store for stream"
+STORE_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,12 @@ class Run:
 
     def api(self, subject: str, body: Any = None, *, headers: Headers | None = None, quiet: bool = False) -> Any:
         """Ask `$JS.API.<subject>`; record and return the answer's document."""
-        frame = self.client.request(f"$JS.API.{subject}", _body(body), block=header_block(headers) if headers else b"")
+        block = header_block(headers) if headers else b""
+        frame = self.client.request(f"$JS.API.{subject}", _body(body), block=block)
+        for _ in range(STORE_ATTEMPTS):
+            if STORE_RACE not in frame.payload:
+                break
+            frame = self.client.request(f"$JS.API.{subject}", _body(body), block=block)
         if not quiet:
             self.record_answer("api", subject, frame)
         if frame.payload.startswith(b"{"):
