@@ -125,8 +125,9 @@ class JetStreamOptions:
     max_request_batch: int = 0
     duplicate_window_ns: int = 0
     default_max_consumers: int = 1000
-    batch_inflight_per_stream_max: int = 50
-    batch_inflight_total_max: int = 1000
+    # 0: the defaults, which differ for atomic and fast batches; a number set is for both.
+    batch_inflight_per_stream_max: int = 0
+    batch_inflight_total_max: int = 0
     batch_msgs_max: int = 1000
     batch_timeout_ns: int = 10 * SECOND_NS
 

@@ -158,8 +158,12 @@ class Server:
         result.max_ack_pending = jetstream.max_ack_pending or -1
         result.max_request_batch = jetstream.max_request_batch
         result.duplicate_window_max_ns = jetstream.duplicate_window_ns
-        result.batch_max_inflight_per_stream = jetstream.batch_inflight_per_stream_max
-        result.batch_max_inflight_total = jetstream.batch_inflight_total_max
+        if jetstream.batch_inflight_per_stream_max > 0:
+            result.batch_max_inflight_per_stream = jetstream.batch_inflight_per_stream_max
+            result.fast_batch_max_inflight_per_stream = jetstream.batch_inflight_per_stream_max
+        if jetstream.batch_inflight_total_max > 0:
+            result.batch_max_inflight_total = jetstream.batch_inflight_total_max
+            result.fast_batch_max_inflight_total = jetstream.batch_inflight_total_max
         result.batch_max_messages = jetstream.batch_msgs_max
         result.batch_timeout_ns = jetstream.batch_timeout_ns
         result.ack_subject_v2 = options.feature_flags.get("js_ack_fc_v2", False)
