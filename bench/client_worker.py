@@ -126,6 +126,8 @@ async def ours_ordered(url: str, count: int) -> float:
 
 
 async def ours_scan(url: str, count: int) -> float:
+    import pyarrow.compute  # noqa: F401 - loading it is no part of the job
+
     import jetspark
 
     async with await jetspark.connect(url) as connection:
@@ -232,6 +234,8 @@ def sync_ordered(url: str, count: int) -> float:
 
 
 def sync_scan(url: str, count: int) -> float:
+    import pyarrow.compute  # noqa: F401 - loading it is no part of the job
+
     import jetspark.sync
 
     with jetspark.sync.connect(url) as connection:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import jetspark.sync
 from client.conftest import NatsServer
@@ -17,6 +19,12 @@ from client.test_fetch import fill
 from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Stream, connect
+from jetspark.client.arrow_batches import BatchBuilder
+from jetspark.client.core import arrow_decode
+from jetspark.client.core.connection import ConnectionCore
+from jetspark.client.core.message import MessageCore
+from jetspark.protocol import client_parser
+from jetspark.protocol.nuid import Nuid
 
 arrow = pytest.importorskip("pyarrow")
 
@@ -154,6 +162,59 @@ async def test_text_that_is_not_utf8_is_shown_and_hides_nothing(peer: ScriptedPe
         rows = (await fetching).drop_columns(["timestamp"]).to_pylist()
     assert rows[0]["subject"] == "a\ufffd"
     assert [tuple(pair.values()) for pair in rows[0]["headers"]] == [("A", "\ufffd"), ("B", "x")]
+
+
+NAMES = st.text("abcXYZ09-ü", min_size=1, max_size=6)
+MESSAGES = st.lists(
+    st.tuples(
+        NAMES,
+        st.lists(st.tuples(NAMES, st.text("ab :ü", max_size=6)), max_size=3),
+        st.binary(max_size=40),
+        st.integers(0, 2**62),
+        st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+@given(MESSAGES, st.integers(1, 400))
+def test_both_bodies_of_the_decoder_give_the_same_columns(messages: list[Any], piece: int) -> None:
+    frames = []
+    for number, (subject, headers, data, timestamp_ns, is_v2) in enumerate(messages, 1):
+        reply = f"$JS.ACK.{'hub.acc.' if is_v2 else ''}S.C.1.{number * 3}.{number}.{timestamp_ns}.5".encode()
+        block = b"".join(f"{name}:{value}\r\n".encode() for name, value in headers)
+        if headers:
+            block = b"NATS/1.0\r\n" + block + b"\r\n"
+            head = b"HMSG %b 1 %b %d %d" % (subject.encode(), reply, len(block), len(block) + len(data))
+        else:
+            head = b"MSG %b 1 %b %d" % (subject.encode(), reply, len(data))
+        frames.append(head + b"\r\n" + block + data + b"\r\n")
+    wire = b"".join(frames)
+    batches = [decoded(wire, piece, is_native) for is_native in (False, True)]
+    assert batches[0] == batches[1]
+    assert [row["data"] for row in batches[0]] == [one[2] for one in messages]
+    pairs = [[(pair["key"], pair["value"]) for pair in row["headers"]] for row in batches[0]]
+    assert pairs == [[(name, value.strip(" ")) for name, value in one[1]] for one in messages]
+    assert [row["timestamp"] for row in batches[0]] == [one[3] for one in messages]
+
+
+def decoded(wire: bytes, piece: int, is_native: bool) -> list[dict[str, Any]]:
+    """The rows of the wire's bytes, read in pieces by one of the two bodies."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not client_parser.IS_NATIVE:
+            patch.setattr(client_parser, "IS_NATIVE", is_native)
+            patch.setattr(arrow_decode, "IS_NATIVE", is_native)
+        core = ConnectionCore(Nuid(lambda size: bytes(size)), "_INBOX", 1000, MessageCore, None)
+        sink = arrow_decode.open_sink(core, None)
+        assert sink.sid == b"1"
+        for start in range(0, len(wire), piece):
+            core.feed(wire[start : start + piece])
+        batch = BatchBuilder().build(sink.take_columns())
+    place = batch.schema.get_field_index("timestamp")
+    rows: list[dict[str, Any]] = batch.set_column(
+        place, "timestamp", batch["timestamp"].cast(arrow.int64())
+    ).to_pylist()
+    return rows
 
 
 # Consuming.
@@ -341,6 +402,7 @@ async def test_large_messages_come_in_smaller_batches(jetstream: JetStream, stre
     assert max(batch.nbytes for batch in batches) < 40_000_000
 
 
+@pytest.mark.slow
 async def test_a_scan_makes_its_consumer_again_when_it_is_gone(jetstream: JetStream, stream: Stream, name: str) -> None:
     await fill(jetstream, f"{name}.a", 500)
     scan = stream.scan(batch_rows=100)
@@ -372,6 +434,7 @@ async def test_a_scan_goes_on_after_a_restart(make_server: Any, name: str) -> No
         assert await stream.consumer_names() == []
 
 
+@pytest.mark.slow
 async def test_a_scan_of_a_stream_that_goes_away_says_so(jetstream: JetStream, stream: Stream, name: str) -> None:
     await fill(jetstream, f"{name}.a", 500)
     scan = stream.scan(batch_rows=100)

@@ -136,6 +136,24 @@ def test_malformed_line_is_a_protocol_error(line: bytes) -> None:
         ClientParser(Recorder()).feed(line + b"hello there\r\n")
 
 
+@pytest.mark.usefixtures("scan")
+def test_a_payload_that_does_not_end_where_it_should_is_a_protocol_error() -> None:
+    with pytest.raises(ProtocolError):
+        ClientParser(Recorder()).feed(b"MSG a 1 4\r\nhello\r\n")
+
+
+@pytest.mark.parametrize("first", [1, 3, 12, 40, 700, 1100])
+@pytest.mark.usefixtures("scan")
+def test_frames_after_a_half_one_of_any_size_are_not_lost(first: int) -> None:
+    recorder = Recorder()
+    parser = ClientParser(recorder)
+    frames = b"".join(b"MSG s 1 %d\r\n%b\r\n" % (size, b"x" * size) for size in (1000, 5, 2000, 0, 600, 7))
+    parser.feed(frames[:first])
+    parser.feed(frames[first:])
+    parser.feed(b"PING\r\n")
+    assert [len(one[-1]) for one in recorder.seen[:-1]] == [1000, 5, 2000, 0, 600, 7]
+
+
 def test_endless_line_is_refused() -> None:
     parser = ClientParser(Recorder())
     parser.feed(b"INFO" + b"x" * 1024 * 1000)

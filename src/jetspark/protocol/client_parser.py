@@ -22,7 +22,12 @@ LINE_SIZE_MAX: Final = 1024 * 1024
 # nats-server refuses to be configured with more than this.
 PAYLOAD_SIZE_MAX: Final = 64 * 1024 * 1024
 
+# How much of a read is joined to the beginning of a line: more than most lines have.
+HEAD_SIZE: Final = 512
+
 _M: Final = 77
+_S: Final = 83
+_G: Final = 71
 _H: Final = 72
 _SPACE: Final = 32
 _TAB: Final = 9
@@ -100,16 +105,47 @@ class ClientParser:
 
     def feed(self, data: bytes) -> None:
         """Take what the socket had."""
+        start = 0
         if self._rest_size:
-            self._rest.append(data)
-            self._rest_size += len(data)
-            if self._rest_size < self._needed_size:
+            if self._rest_size + len(data) < self._needed_size:
+                self._rest.append(data)
+                self._rest_size += len(data)
                 return
-            data = b"".join(self._rest)
-            self._rest = []
-            self._rest_size = 0
+            start = self._finish_rest(data)
+            if start < 0:
+                return
+        self._scan_and_keep(data, start)
+
+    def _finish_rest(self, data: bytes) -> int:
+        """Complete the frame begun in earlier reads; where `data` goes on after it, -1 when all of it was used.
+
+        Only the beginning of `data` is joined to the rest: copying all of it for each half frame would cost more than
+        the scan.
+        """
+        before = self._rest_size
+        head_size = self._needed_size - before if self._needed_size else HEAD_SIZE
         self._needed_size = 0
-        used = self._scan_native(data) if IS_NATIVE else self._scan_plain(data)
+        if head_size < len(data):
+            self._rest.append(data[:head_size])
+            joined = b"".join(self._rest)
+            used = self._scan_native(joined) if IS_NATIVE else self._scan_plain(joined)
+            if used >= before:
+                self._rest = []
+                self._rest_size = 0
+                return used - before
+            # Not enough after all.
+            self._rest = [joined[used:before]]
+        self._rest.append(data)
+        joined = b"".join(self._rest)
+        self._rest = []
+        self._rest_size = 0
+        self._scan_and_keep(joined, 0)
+        return -1
+
+    def _scan_and_keep(self, data: bytes, start: int) -> None:
+        """Handle every whole frame, and keep what is left for the next read."""
+        self._needed_size = 0
+        used = self._scan_native(data, start) if IS_NATIVE else self._scan_plain(data, start)
         size = len(data)
         if used < size:
             self._rest.append(data[used:])
@@ -117,12 +153,12 @@ class ClientParser:
             if self._rest_size > LINE_SIZE_MAX and not self._needed_size:
                 raise ProtocolError("a line from the server is longer than 1 MiB")
 
-    def _scan_plain(self, data: bytes) -> int:
-        """Handle every whole frame; the number of bytes used."""
+    def _scan_plain(self, data: bytes, start: int = 0) -> int:
+        """Handle every whole frame; where the first one that is not whole begins."""
         on_msg = self._handler.on_msg
         find = data.find
         end = len(data)
-        position = 0
+        position = start
         while position < end:
             line_end = find(b"\r\n", position)
             if line_end < 0:
@@ -146,6 +182,8 @@ class ClientParser:
             if stop + 2 > end:
                 self._needed_size = stop + 2 - position
                 break
+            if data[stop] != _CR or data[stop + 1] != _LF:
+                raise _bad_line(data, position)
             if self.sinks and self._sink_took_plain(data, position, words, start, stop, has_header):
                 position = stop + 2
                 continue
@@ -157,12 +195,12 @@ class ClientParser:
             position = stop + 2
         return position
 
-    def _scan_native(self, data: bytes) -> int:
+    def _scan_native(self, data: bytes, start: int = 0) -> int:
         """The same over native integers."""
         handler = self._handler
         line = _Line()
         end: i64 = len(data)
-        position: i64 = 0
+        position: i64 = start
         while position < end:
             first: i64 = data[position]
             if first != _M and first != _H:
@@ -182,10 +220,10 @@ class ClientParser:
             if stop + 2 > end:
                 self._needed_size = stop + 2 - position
                 break
+            if data[stop] != _CR or data[stop + 1] != _LF:
+                raise _bad_line(data, position)
             reply = b""
             body: i64 = after + line.number_before if has_header else after
-            if line.words != (6 if has_header else 5):
-                line.start_3 = line.stop_3 = line.stop_2
             if self.sinks and self._sink_took(data, line, after, body, stop):
                 position = stop + 2
                 continue
@@ -264,14 +302,17 @@ class _Line:
         self.stop_2: i64 = 0
         self.start_3: i64 = 0
         self.stop_3: i64 = 0
-        # The last two words as numbers; -1 for a word that is none.
+        self._start: i64 = 0
+        self._stop: i64 = 0
+        self._start_before: i64 = 0
+        self._stop_before: i64 = 0
+        # The last two words as numbers, once the line is known to be a message's; -1 for a word that is none.
         self.number: i64 = 0
         self.number_before: i64 = 0
 
     def scan(self, data: bytes, position: i64, end: i64) -> i64:
         """Where the line ends and the payload begins; -1 when the line is not whole."""
         self.words = 0
-        self.number = -1
         at: i64 = position
         while at < end:
             byte: i64 = data[at]
@@ -284,19 +325,16 @@ class _Line:
         return -1
 
     def _word(self, data: bytes, start: i64, end: i64) -> i64:
-        at: i64 = start
-        number: i64 = 0
+        at: i64 = start + 1
         while at < end:
             byte: i64 = data[at]
-            if byte == _SPACE or (_TAB <= byte <= _CR):
+            if byte <= _SPACE and (byte == _SPACE or (_TAB <= byte <= _CR)):
                 break
-            if 48 <= byte <= 57 and at - start < 9 and number >= 0:
-                number = number * 10 + byte - 48
-            else:
-                number = -1
             at += 1
-        self.number_before = self.number
-        self.number = number
+        self._start_before = self._start
+        self._stop_before = self._stop
+        self._start = start
+        self._stop = at
         if self.words == 1:
             self.start_1 = start
             self.stop_1 = at
@@ -322,11 +360,31 @@ class _Line:
         return True
 
     def is_message(self, data: bytes, position: i64, has_header: bool) -> bool:
-        """The line is a well-formed MSG (or HMSG)."""
+        """The line is a well-formed MSG (or HMSG); reads its numbers. An absent reply is empty, after the sid."""
+        at: i64 = position + 1 if has_header else position
+        if data[at] != _M or data[at + 1] != _S or data[at + 2] != _G or data[at + 3] != _SPACE:
+            return False
+        if self.words != (6 if has_header else 5):
+            self.start_3 = self.stop_3 = self.stop_2
+        self.number = _number(data, self._start, self._stop)
         if self.number < 0 or self.number > PAYLOAD_SIZE_MAX:
             return False
         if not has_header:
-            return 4 <= self.words <= 5 and data.startswith(b"MSG ", position)
-        if self.words < 5 or self.words > 6 or self.number_before < 0 or self.number_before > self.number:
-            return False
-        return data.startswith(b"HMSG ", position)
+            return 4 <= self.words <= 5
+        self.number_before = _number(data, self._start_before, self._stop_before)
+        return 5 <= self.words <= 6 and 0 <= self.number_before <= self.number
+
+
+def _number(data: bytes, start: i64, stop: i64) -> i64:
+    """A word of at most nine digits; -1 for anything else."""
+    if stop - start > 9:
+        return -1
+    number: i64 = 0
+    at: i64 = start
+    while at < stop:
+        byte: i64 = data[at]
+        if byte < 48 or byte > 57:
+            return -1
+        number = number * 10 + byte - 48
+        at += 1
+    return number
