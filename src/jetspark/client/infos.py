@@ -22,16 +22,12 @@ _BAD_DOCUMENT: Final = (KeyError, TypeError, ValueError, AttributeError)
 def read_answer(data: bytes) -> dict[str, Any]:
     """The document an API request was answered with; raises the ApiError it may be."""
     try:
-        answer = msgspec.json.decode(data)
-    except msgspec.DecodeError:
-        answer = None
-    if not isinstance(answer, dict):
-        raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
-    error = answer.get("error")
-    if error:
-        if not isinstance(error, dict):
-            raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}")
-        raise api_error(error)
+        answer: dict[str, Any] = msgspec.json.decode(data, type=dict)
+        refusal = api_error(answer["error"]) if answer.get("error") else None
+    except (msgspec.DecodeError, *_BAD_DOCUMENT):
+        raise JetStreamError(f"not an answer of the JetStream API: {data[:80]!r}") from None
+    if refusal is not None:
+        raise refusal
     return answer
 
 
@@ -57,13 +53,12 @@ class PubAck:
 def parse_pub_ack(document: bytes) -> PubAck:
     """Read an acknowledgement; raises the ApiError it may be."""
     try:
-        raw = msgspec.json.decode(document)
-    except msgspec.DecodeError:
-        raw = None
-    if not isinstance(raw, dict):
-        raise JetStreamError(f"not an acknowledgement of a stream: {document[:80]!r}")
-    if "error" in raw:
-        raise api_error(raw["error"])
+        raw = msgspec.json.decode(document, type=dict)
+        refusal = api_error(raw["error"]) if "error" in raw else None
+    except (msgspec.DecodeError, *_BAD_DOCUMENT):
+        raise JetStreamError(f"not an acknowledgement of a stream: {document[:80]!r}") from None
+    if refusal is not None:
+        raise refusal
     if not isinstance(raw.get("stream"), str) or not isinstance(raw.get("seq"), int):
         # Somebody else answered: the subject has a responder that is no stream.
         raise JetStreamError(f"not an acknowledgement of a stream: {document[:80]!r}")

@@ -97,7 +97,12 @@ class Consuming:
         if self._callback is not None:
             raise BadOptionError("this consume has a callback, which gets the messages")
         deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
-        while not self._queue and not self._stopped:
+        while True:
+            if self._queue and not self._stopped:
+                message: Msg = self._queue.popleft()
+                if await self._admit(message):
+                    return message
+                continue
             left_s = None if deadline_s is None else deadline_s - self._link.now()
             if left_s is not None and left_s <= 0:
                 return None
@@ -105,12 +110,17 @@ class Consuming:
                 await self._wait(left_s)
             except StopAsyncIteration:
                 return None
-            if self._queue and self._queue[0].status_code:
-                await self._on_status(self._queue.popleft())
-        try:
-            return await self.__anext__() if self._queue else None
-        except StopAsyncIteration:
-            return None
+
+    async def _admit(self, message: Msg) -> bool:
+        """A message's turn has come: True when it is the user's, else it has been dealt with."""
+        block = message.header_block
+        if block and not self._is_for_user(message, block):
+            await self._on_status(message)
+            return False
+        self._buffer.took(message.size_bytes if self._buffer.max_bytes else 0)
+        if self._buffer.wants():
+            self._pull()
+        return True
 
     def _is_for_user(self, message: Msg, block: bytes) -> bool:
         """False for a status, which is ours to handle."""

@@ -263,6 +263,13 @@ class OrderedConsuming(Consuming):
                 self._pull()
             return message
 
+    async def _admit(self, message: Msg) -> bool:
+        is_status = bool(message.header_block) and message.status_code != 0
+        if not is_status and not self._position.accept(message.reply_bytes):
+            await self._restart()
+            return False
+        return await super()._admit(message)
+
     async def _wait(self, limit_s: float | None = None) -> None:
         if not self._made and not self._stopped:
             await self._restart()

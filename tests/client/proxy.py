@@ -1,0 +1,84 @@
+"""A proxy between client and server that misbehaves by a seed: it cuts, stalls and garbles."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+
+FAULTS = ("cut", "cut inside", "stall", "garble")
+
+
+class ChaosProxy:
+    """Passes bytes on until its dice say otherwise. Behaves when `calm`."""
+
+    def __init__(self, port: int, seed: int, faults: tuple[str, ...] = FAULTS) -> None:
+        self._port = port
+        self._choices = [""] * 60 + list(faults)
+        self._dice = random.Random(seed)
+        self.calm = True
+        self.faults: list[str] = []
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        return f"nats://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def __aenter__(self) -> ChaosProxy:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        except OSError:
+            writer.close()
+            return
+        pumps = [
+            asyncio.create_task(self._pump(reader, up_writer)),
+            asyncio.create_task(self._pump(up_reader, writer)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            # The test is over; the stream server would log it as a failure.
+            return
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            for one in (writer, up_writer):
+                one.transport.abort()
+            self._tasks.discard(task)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(self._dice.choice([64, 1000, 65536])):
+                fault = "" if self.calm else self._dice.choice(self._choices)
+                if fault:
+                    self.faults.append(fault)
+                if fault == "cut":
+                    return
+                if fault == "cut inside":
+                    writer.write(data[: self._dice.randrange(len(data))])
+                    await writer.drain()
+                    return
+                if fault == "stall":
+                    await asyncio.sleep(self._dice.uniform(0.05, 0.3))  # noqa: TID251 - the stall is the test
+                if fault == "garble":
+                    at = self._dice.randrange(len(data))
+                    data = data[:at] + bytes([data[at] ^ self._dice.randrange(1, 256)]) + data[at + 1 :]
+                writer.write(data)
+                await writer.drain()
