@@ -9,6 +9,7 @@ from conformance.pairing import PairPool, compare_scenario, subject_name
 from conformance.scenario import Scenario
 
 SCENARIOS = ordered_scenarios()
+REPEATS = 2
 
 
 @pytest.mark.oracle
@@ -16,6 +17,9 @@ SCENARIOS = ordered_scenarios()
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: f"{item.module}-{item.name}")
 def test_both_servers_say_the_same(scenario: Scenario, pair_pool: PairPool) -> None:
     lines = compare_scenario(pair_pool, scenario)
+    for _ in range(REPEATS if lines and not scenario.known_difference else 0):
+        # Many scenarios are about time, and a busy machine bends it: a difference counts when it stays.
+        lines = lines and compare_scenario(pair_pool, scenario)
 
     if scenario.known_difference and subject_name() != "nats-server":
         assert lines, f"no longer different: remove the note {scenario.known_difference!r}"

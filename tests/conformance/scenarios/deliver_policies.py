@@ -142,7 +142,7 @@ def limits_that_remove_undelivered_messages(run: Run) -> None:
     run.stream("S", max_msgs=3)
     run.consumer("S", "C")
     run.fill("S.a", 5)
-    run.consumer_info("S", "C")
+    run.until("CONSUMER.INFO.S.C", lambda document: document["num_pending"] == 3)
     run.pull("S", "C", {"batch": 5, "no_wait": True}).take_until_status()
     run.consumer_info("S", "C")
 
