@@ -95,5 +95,6 @@ def compare_scenario(pool: PairPool, scenario: Scenario) -> list[str]:
     expected, actual = pair.on_both(lambda server: play(scenario, server))
     failed = [event for event in expected if event["event"] in ("missing", "broken")]
     assert expected, f"scenario {scenario.name} recorded nothing"
-    assert not failed, f"scenario {scenario.name} does not work on the reference itself: {failed}"
+    if failed:
+        return [f"the scenario does not work on the reference itself: {event}" for event in failed]
     return transcript_differences(expected, actual)

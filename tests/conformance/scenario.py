@@ -43,20 +43,24 @@ class Scenario:
     function: Callable[[Run], None]
     server: Server
     known_difference: str = ""
+    where: str = ""
 
 
 SCENARIOS: list[Scenario] = []
 
 
 def scenario(
-    server: Server | None = None, *, known_difference: str = ""
+    server: Server | None = None, *, known_difference: str = "", where: str = ""
 ) -> Callable[[Callable[[Run], None]], Callable[[Run], None]]:
-    """Register a function as a scenario; its module names the group it belongs to."""
+    """Register a function as a scenario; its module names the group it belongs to.
+
+    A known difference is named, and `where` is a pattern for the only lines it may show in.
+    """
 
     def register(function: Callable[[Run], None]) -> Callable[[Run], None]:
         module = function.__module__.rpartition(".")[2]
         needs = server or Server()
-        SCENARIOS.append(Scenario(function.__name__, module, function, needs, known_difference))
+        SCENARIOS.append(Scenario(function.__name__, module, function, needs, known_difference, where))
         return function
 
     return register

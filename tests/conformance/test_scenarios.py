@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from conformance.catalogue import ordered_scenarios
@@ -23,7 +25,7 @@ def test_both_servers_say_the_same(scenario: Scenario, pair_pool: PairPool) -> N
 
     if scenario.known_difference and subject_name() != "nats-server":
         assert lines, f"no longer different: remove the note {scenario.known_difference!r}"
-        return
+        lines = [line for line in lines if not re.search(scenario.where, line)]
     assert not lines, f"{len(lines)} differences:\n" + "\n".join(lines[:60])
 
 
