@@ -14,6 +14,7 @@ from jetspark.client.core.routes import DROP_NEW, DROP_OLD
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError
 from jetspark.client.headers import HeadersLike, header_block
+from jetspark.client.telemetry import Telemetry, traced_headers
 
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
@@ -33,13 +34,16 @@ class Connection:
         self._core = self._link.core
         self._subscriptions: set[Subscription] = set()
         self._draining = False
+        self._telemetry: Telemetry | None = options.telemetry
 
     async def publish(
         self, subject: str, data: bytes | str = b"", *, reply: str = "", headers: HeadersLike | None = None
     ) -> None:
         """Send a message to whoever listens now. Nothing comes back; see `JetStream.publish` to have it stored."""
-        if reply or headers or isinstance(data, str):
+        if reply or headers or isinstance(data, str) or self._telemetry is not None:
             body = data.encode() if isinstance(data, str) else data
+            if self._telemetry is not None:
+                headers = traced_headers(self._telemetry, subject, headers)
             self._publish(subject, self._core.subjects.literal(reply) if reply else b"", header_block(headers), body)
         else:
             self._publish(subject, b"", b"", data)
@@ -81,6 +85,8 @@ class Connection:
         """Send a message and wait for one answer."""
         body = data.encode() if isinstance(data, str) else data
         timeout_s = None if timeout is None else seconds(timeout)
+        if self._telemetry is not None:
+            headers = traced_headers(self._telemetry, subject, headers)
         answer: Msg = await self._link.request(subject, header_block(headers), body, timeout_s)
         return answer
 

@@ -25,6 +25,7 @@ from jetspark.client.errors import (
     HeartbeatMissedError,
     JetsparkError,
 )
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.aio.consumer import Consumer
@@ -267,7 +268,8 @@ class Consuming:
             async for message in self:
                 self._busy = True
                 try:
-                    await call(callback, message)
+                    with processing(self._link.options.telemetry, message):
+                        await call(callback, message)
                 except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                     log.error("the callback of consumer %s failed:\n%s", self._consumer.name, traceback.format_exc())
                     self._link.report(error)

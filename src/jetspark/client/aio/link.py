@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import random
+import socket
 import ssl
 import traceback
 from collections.abc import Callable, Coroutine
@@ -37,6 +38,7 @@ from jetspark.client.errors import (
     SecureConnectionError,
     StaleConnectionError,
 )
+from jetspark.client.in_process import in_process_socket
 from jetspark.client.websocket import WebSocketCodec
 from jetspark.protocol.nuid import Nuid
 
@@ -333,7 +335,11 @@ class Link(Exchange):
         self._wire = wire = Wire(self, codec)
         self.is_tls = address.scheme == "wss" or (options.tls_first and not address.is_websocket)
         if options.server is not None:
-            await options.server.attach_client(wire)
+            sock = in_process_socket(options.server)
+            if sock.family == socket.AF_UNIX:
+                await self._loop.create_unix_connection(lambda: wire, sock=sock)
+            else:
+                await self._loop.create_connection(lambda: wire, sock=sock)
             return wire
         context = tls_context(options) if self.is_tls else None
         hostname = (options.tls_hostname or address.host) if context else None

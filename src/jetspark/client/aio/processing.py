@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import JetsparkError
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.aio.msg import Msg
@@ -43,6 +44,8 @@ class Processing:
         link = self._message.inbox.owner
         if self._progress_s > 0 and not self._message.inbox.ack_none:
             self._task = link.spawn(self._tell_progress)
+        self._trace = processing(link.options.telemetry, self._message)
+        self._trace.__enter__()
         return self._message
 
     async def _tell_progress(self) -> None:
@@ -59,6 +62,7 @@ class Processing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended = True
+        self._trace.__exit__(kind, error, trace)
         if self._signal is not None:
             self._signal.set()
         if error is None:

@@ -21,6 +21,7 @@ from jetspark.client.errors import (
 )
 from jetspark.client.headers import HeadersLike
 from jetspark.client.infos import PubAck, parse_pub_ack
+from jetspark.client.telemetry import Telemetry, traced_headers
 
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
@@ -83,6 +84,7 @@ class Publisher:
         self._timeout_s = timeout_s
         self._failures: list[PublishFuture] = []
         self._acks.on_failure = _remember
+        self._telemetry: Telemetry | None = link.options.telemetry
 
     async def publish(
         self,
@@ -107,6 +109,8 @@ class Publisher:
         a lost connection, because the stream drops the second copy; without one that is PublishUnknownError.
         """
         block = b""
+        if self._telemetry is not None:
+            headers = traced_headers(self._telemetry, subject, headers)
         if headers or msg_id is not None or ttl is not None or expect_stream is not None or expect_last_seq is not None:
             block = publish_block(
                 headers, msg_id, expect_stream, expect_last_seq, expect_last_subject_seq, expect_last_subject,
@@ -163,6 +167,8 @@ class Publisher:
         At most `publish_window` are in flight: beyond that the call waits for a place.
         """
         block = b""
+        if self._telemetry is not None:
+            headers = traced_headers(self._telemetry, subject, headers)
         if (
             headers
             or msg_id is not None

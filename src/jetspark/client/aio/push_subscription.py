@@ -21,6 +21,7 @@ from jetspark.client.errors import (
     SubscriptionClosedError,
 )
 from jetspark.client.infos import ConsumerInfo
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
@@ -156,7 +157,8 @@ class PushSubscription:
         assert callback is not None
         async for message in self:
             try:
-                await call(callback, message)
+                with processing(self._link.options.telemetry, message):
+                    await call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                 log.error("the callback of consumer %s failed:\n%s", self.consumer_name, traceback.format_exc())
                 self._link.report(error)

@@ -12,6 +12,7 @@ from jetspark.client.aio.waiting import call
 from jetspark.client.core.routes import Inbox
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError, DrainTimeoutError, SlowConsumerError, SubscriptionClosedError
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
@@ -114,7 +115,8 @@ class Subscription:
         async for message in self:
             self._busy = True
             try:
-                await call(callback, message)
+                with processing(self._link.options.telemetry, message):
+                    await call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                 log.error("the callback of %s failed:\n%s", self.subject, traceback.format_exc())
                 self._link.report(error)

@@ -15,6 +15,7 @@ from jetspark.client.headers import HeadersLike, header_block
 from jetspark.client.sync.link import Link
 from jetspark.client.sync.msg import Msg
 from jetspark.client.sync.subscription import Subscription
+from jetspark.client.telemetry import Telemetry, traced_headers
 
 if TYPE_CHECKING:
     from jetspark.client.sync.jetstream import JetStream
@@ -34,13 +35,16 @@ class Connection:
         self._core = self._link.core
         self._subscriptions: set[Subscription] = set()
         self._draining = False
+        self._telemetry: Telemetry | None = options.telemetry
 
     def publish(
         self, subject: str, data: bytes | str = b"", *, reply: str = "", headers: HeadersLike | None = None
     ) -> None:
         """Send a message to whoever listens now. Nothing comes back; see `JetStream.publish` to have it stored."""
-        if reply or headers or isinstance(data, str):
+        if reply or headers or isinstance(data, str) or self._telemetry is not None:
             body = data.encode() if isinstance(data, str) else data
+            if self._telemetry is not None:
+                headers = traced_headers(self._telemetry, subject, headers)
             self._publish(subject, self._core.subjects.literal(reply) if reply else b"", header_block(headers), body)
         else:
             self._publish(subject, b"", b"", data)
@@ -82,6 +86,8 @@ class Connection:
         """Send a message and wait for one answer."""
         body = data.encode() if isinstance(data, str) else data
         timeout_s = None if timeout is None else seconds(timeout)
+        if self._telemetry is not None:
+            headers = traced_headers(self._telemetry, subject, headers)
         answer: Msg = self._link.request(subject, header_block(headers), body, timeout_s)
         return answer
 

@@ -26,6 +26,7 @@ from jetspark.client.errors import (
 )
 from jetspark.client.sync.msg import Msg
 from jetspark.client.sync.waiting import call
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.sync.consumer import Consumer
@@ -268,7 +269,8 @@ class Consuming:
             for message in self:
                 self._busy = True
                 try:
-                    call(callback, message)
+                    with processing(self._link.options.telemetry, message):
+                        call(callback, message)
                 except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                     log.error("the callback of consumer %s failed:\n%s", self._consumer.name, traceback.format_exc())
                     self._link.report(error)

@@ -31,6 +31,7 @@ from jetspark.client.errors import (
     SecureConnectionError,
     StaleConnectionError,
 )
+from jetspark.client.in_process import in_process_socket
 from jetspark.client.sync.shared_wire import SharedWire
 from jetspark.client.sync.wire import Wire
 from jetspark.client.websocket import WebSocketCodec
@@ -120,7 +121,7 @@ class Link(SharedWire):
         options = self.options
         codec = WebSocketCodec(address, options.websocket_headers, os.urandom) if address.is_websocket else None
         if options.server is not None:
-            sock = options.server.connect_socket()
+            sock = in_process_socket(options.server)
         else:
             sock = socket.create_connection((address.host, address.port), timeout=options.connect_timeout)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -22,6 +22,7 @@ from jetspark.client.errors import (
 from jetspark.client.infos import ConsumerInfo
 from jetspark.client.sync.msg import Msg
 from jetspark.client.sync.waiting import call
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.sync.jetstream import JetStream
@@ -157,7 +158,8 @@ class PushSubscription:
         assert callback is not None
         for message in self:
             try:
-                call(callback, message)
+                with processing(self._link.options.telemetry, message):
+                    call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                 log.error("the callback of consumer %s failed:\n%s", self.consumer_name, traceback.format_exc())
                 self._link.report(error)

@@ -13,6 +13,7 @@ from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError, DrainTimeoutError, SlowConsumerError, SubscriptionClosedError
 from jetspark.client.sync.msg import Msg
 from jetspark.client.sync.waiting import call
+from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.sync.link import Link
@@ -115,7 +116,8 @@ class Subscription:
         for message in self:
             self._busy = True
             try:
-                call(callback, message)
+                with processing(self._link.options.telemetry, message):
+                    call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
                 log.error("the callback of %s failed:\n%s", self.subject, traceback.format_exc())
                 self._link.report(error)

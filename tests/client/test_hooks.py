@@ -1,0 +1,80 @@
+"""Tracing hooks, and reaching a server inside the process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from client.conftest import NatsServer
+from client.waiting import until
+from jetspark.client import errors
+from jetspark.client.aio import Msg, connect
+from jetspark.client.headers import Headers
+from jetspark.client.sync import connect as connect_sync
+
+
+class Tracer:
+    """Remembers what it was told, and marks what is published."""
+
+    def __init__(self) -> None:
+        self.published: list[str] = []
+        self.processed: list[str] = []
+
+    def publishing(self, subject: str, headers: Headers) -> None:
+        self.published.append(subject)
+        headers.set("traceparent", "00-abc-def-01")
+
+    @contextlib.contextmanager
+    def processing(self, message: Any) -> Iterator[None]:
+        yield
+        self.processed.append(message.headers.get("traceparent", ""))
+
+
+async def test_the_trace_goes_with_the_message(url: str, name: str) -> None:
+    tracer = Tracer()
+    async with await connect(url, telemetry=tracer) as connection:
+        seen: list[Msg] = []
+        await connection.subscribe(name, callback=seen.append)
+        await connection.publish(name, b"1", headers={"A": "b"})
+        await until(lambda: tracer.processed == ["00-abc-def-01"])
+        assert dict(seen[0].headers) == {"A": "b", "traceparent": "00-abc-def-01"}
+        jetstream = connection.jetstream()
+        stream = await jetstream.create_stream(name, subjects=[f"{name}.js"], storage="memory")
+        await jetstream.publish(f"{name}.js", b"2")
+        await (await jetstream.publish_async(f"{name}.js", b"3"))
+        consumer = await stream.create_consumer("worker")
+        for message in await consumer.fetch(2):
+            async with message.processing():
+                pass
+        assert tracer.processed == ["00-abc-def-01"] * 3
+        assert tracer.published == [name, f"{name}.js", f"{name}.js"]
+        await stream.delete()
+
+
+class Embedded:
+    """Stands for a server in this process: gives connected sockets."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+
+    def connect_socket(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self._port))
+
+
+async def test_a_server_object_is_reached_through_the_socket_it_gives(shared_server: NatsServer) -> None:
+    embedded = Embedded(shared_server.port)
+    async with await connect(server=embedded) as connection:
+        await connection.flush()
+
+    def blocking() -> None:
+        with connect_sync(server=embedded) as connection:
+            connection.flush()
+
+    await asyncio.to_thread(blocking)
+    with pytest.raises(errors.BadOptionError, match="no embedded server"):
+        await connect(server=object())
