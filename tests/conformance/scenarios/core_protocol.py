@@ -365,3 +365,19 @@ def user_info_is_served_on_the_system_subject(run: Run) -> None:
     frame = run.client.request("$SYS.REQ.USER.INFO")
     document = frame.json()
     run.record("user info", keys=sorted(document), server_keys=sorted(document["server"]), data=document["data"])
+
+
+@scenario(Server(jetstream=False, config="max_pending: 2MB\n"))
+def a_subscriber_that_does_not_read_is_cut_off(run: Run) -> None:
+    slow = bare(run)
+    run.exchange(slow, QUIET + b"SUB big 1\r\n")
+    writer = bare(run)
+    run.exchange(writer, QUIET)
+    block = b"PUB big 100000\r\n" + b"x" * 100_000 + b"\r\n"
+    for _ in range(300):
+        writer.send(block)
+    run.exchange(writer, b"")
+    while slow.next_control().op != "EOF":
+        pass
+    run.record("cut off", errors=[frame.line.decode() for frame in slow.history if frame.op == "-ERR"])
+    run.record("cut off", closed=slow.closed, missed=len(slow.messages["1"]) < 300)
