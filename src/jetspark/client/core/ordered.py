@@ -1,12 +1,19 @@
 """Is this the next delivery? The gap check of ordered consumers.
 
-Hot: one call a message. Only the consumer sequence is read, at the place where the usual form of the acknowledgement
-subject has it; a surprise is looked at again with the full parser before it counts as a gap.
+Hot: one call a message, which reads the consumer sequence and nothing else. Two bodies of the same check: native
+integers when compiled, CPython's own splitting when not.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
+from mypy_extensions import i64
+
 from jetspark.client.core.metadata import sequences
+
+IS_NATIVE: Final = not __file__.endswith(".py")
+_DOT: Final = 46
 
 
 class OrderCheck:
@@ -45,11 +52,46 @@ class OrderCheck:
     def accept(self, reply: bytes) -> bool:
         """True when the delivery is the next one; False when something is missing before it."""
         expected = self.consumer_sequence + 1
-        tokens = reply.split(b".", 7)
-        # v1 has the consumer sequence sixth from nought; in v2 a name or the stream sequence stands there.
-        if len(tokens) != 8 or tokens[6] != b"%d" % expected or tokens[7].count(b".") != 1:
-            if sequences(reply)[1] != expected:
-                return False
+        if not (_is_delivery(reply, expected) if IS_NATIVE else _is_delivery_plain(reply, expected)):
+            return False
         self.consumer_sequence = expected
         self._last_reply = reply
         return True
+
+
+def _is_delivery_plain(reply: bytes, expected: int) -> bool:
+    tokens = reply.split(b".", 7)
+    # v1 has the consumer sequence sixth from nought; in v2 a name or the stream sequence stands there.
+    if len(tokens) != 8 or tokens[6] != b"%d" % expected or tokens[7].count(b".") != 1:
+        return sequences(reply)[1] == expected
+    return True
+
+
+def _is_delivery(reply: bytes, expected: i64) -> bool:
+    """The same over native integers: the number after the sixth dot of eight, or the eighth of ten or more."""
+    end: i64 = len(reply)
+    at: i64 = 0
+    dots: i64 = 0
+    sixth: i64 = 0
+    eighth: i64 = 0
+    while at < end:
+        if reply[at] == _DOT:
+            dots += 1
+            if dots == 6:
+                sixth = at
+            elif dots == 8:
+                eighth = at
+        at += 1
+    if dots != 8 and dots < 10:
+        return False
+    at = (sixth if dots == 8 else eighth) + 1
+    number: i64 = 0
+    while at < end:
+        byte: i64 = reply[at]
+        if byte == _DOT:
+            break
+        if byte < 48 or byte > 57:
+            return False
+        number = number * 10 + byte - 48
+        at += 1
+    return number == expected
