@@ -72,7 +72,7 @@ def extensions() -> list[Extension]:
         options = ["--follow-imports=silent", "--config-file="]
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             built = mypycify(
-                options + modules_to_compile(), opt_level="3", debug_level="0", group_name="jetspark._native"
+                options + modules_to_compile(), opt_level="2", debug_level="0", group_name="jetspark._native"
             )
     # mypyc ends the process with SystemExit when the source does not type-check.
     except (Exception, SystemExit) as error:
