@@ -171,3 +171,14 @@ def a_rollup_moves_filtered_consumers(run: Run) -> None:
     run.publish("S.b", "3", [("Nats-Rollup", "sub")])
     run.consumer_info("S", "C")
     run.consumer_info("S", "D")
+
+
+@scenario()
+def last_with_several_filters(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.consumer("S", "E", deliver_policy="last", filter_subjects=["S.a", "S.b"])
+    for subject in ("S.a", "S.c", "S.b", "S.c"):
+        run.fill(subject, 1)
+    run.consumer_info("S", "E")
+    run.consumer("S", "F", deliver_policy="last", filter_subjects=["S.a", "S.b"])
+    run.pull("S", "F", {"batch": 3, "no_wait": True}).take_until_status()

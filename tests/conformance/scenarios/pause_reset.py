@@ -121,3 +121,17 @@ def reset_refusals(run: Run) -> None:
     run.api("CONSUMER.RESET.S.T", {"seq": 1})
     run.api("CONSUMER.RESET.S.L", b"{")
     run.api_silence("CONSUMER.RESET.S.missing")
+
+
+@scenario()
+def acks_from_before_a_reset(run: Run) -> None:
+    five(run)
+    messages = run.fetch("S", "C", 4)
+    run.api("CONSUMER.RESET.S.C")
+    for message, body in zip(messages, (b"-NAK", b"+ACK", b"+TERM", b"+WPI"), strict=True):
+        inbox = run.subscribe(run.client.new_inbox())
+        run.client.publish(message.reply, body, reply=inbox.subject)
+        inbox.nothing()
+    run.consumer_info("S", "C")
+    run.fetch("S", "C", 2)
+    run.consumer_info("S", "C")

@@ -219,3 +219,27 @@ def max_consumers_is_enforced(run: Run) -> None:
 def too_large_reservations_are_refused(run: Run) -> None:
     run.stream("F", max_bytes=1 << 60)
     run.stream("M", max_bytes=1 << 60, storage="memory")
+
+
+@scenario()
+def several_lower_limits_at_once(run: Run) -> None:
+    run.stream("S")
+    run.publish("S.c", "")
+    run.publish("S.a", "x" * 20)
+    run.publish("S.a", "x" * 60)
+    run.update_stream("S", max_bytes=140, max_msgs_per_subject=1)
+    run.stream_info("S", {"subjects_filter": ">"})
+
+
+@scenario()
+def interest_when_a_consumer_without_acks_leaves(run: Run) -> None:
+    run.stream("S", retention="interest")
+    run.consumer("S", "N", ack_policy="none", quiet=True)
+    run.publish("S.a", "1")
+    run.consumer("S", "A", ack_policy="all", quiet=True)
+    run.publish("S.b", "2")
+    messages = run.pull("S", "A", {"batch": 5, "no_wait": True}).take_until_status()
+    run.api("CONSUMER.DELETE.S.N")
+    run.stream_info("S")
+    run.ack(messages[-2])
+    run.until("STREAM.INFO.S", lambda document: document["state"]["messages"] == 0)

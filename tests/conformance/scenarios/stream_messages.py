@@ -218,3 +218,14 @@ def purging_an_empty_stream(run: Run) -> None:
         run.stream_info(name)
         run.publish(f"{name}.a", "x")
         run.stream_info(name)
+
+
+@scenario()
+def purges_that_keep_everything_leave_consumers_alone(run: Run) -> None:
+    run.stream("S", first_seq=10)
+    run.consumer("S", "C", filter_subject="S.c", quiet=True)
+    run.fill("S.a", 2)
+    run.api("STREAM.PURGE.S", {"filter": "S.>", "keep": 3})
+    run.consumer_info("S", "C")
+    run.api("STREAM.PURGE.S", {"filter": "S.>", "keep": 1})
+    run.consumer_info("S", "C")
