@@ -6,9 +6,12 @@ Both ways are pipes: in order, as slow as chance wants, and gone when the connec
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
+from jetspark.api.consumer_config import PriorityPolicy
 from jetspark.broker.session import Session
-from jetspark.testing.sim.consumer_model import Delivery
+from jetspark.testing.sim.consumer_model import ConsumerModel, Delivery
+from jetspark.testing.sim.model import header_value
 from jetspark.testing.sim.wire import CONNECT, Frame, Op, read_delivery
 
 
@@ -25,6 +28,8 @@ class SimClient:
         self.held: list[tuple[bytes, Delivery]] = []
         # Push subjects listened to, by sid.
         self.listens: dict[bytes, bytes] = {}
+        # What pinned-client consumers call this client, by stream and consumer.
+        self.pins: dict[tuple[str, str], str] = {}
         self.is_stalled = False
         self._request_count = 0
         self._sid_count = 1
@@ -52,6 +57,15 @@ class SimClient:
         del self.listens[sid]
         self.send(Op(b"UNSUB %b\r\n" % sid))
 
+    def pull_document(self, consumer: ConsumerModel, document: dict[str, Any]) -> dict[str, Any]:
+        """A pull request as this consumer wants it: with its group, and the pin this client was given."""
+        if consumer.config.priority_groups:
+            document["group"] = consumer.config.priority_groups[0]
+            pin_id = self.pins.get((consumer.stream.name, consumer.name))
+            if pin_id and consumer.config.priority_policy == PriorityPolicy.PINNED_CLIENT:
+                document["id"] = pin_id
+        return document
+
     def read(self, count: int) -> list[tuple[bytes, Delivery]]:
         """Read some of what came; the deliveries among it."""
         found: list[tuple[bytes, Delivery]] = []
@@ -61,6 +75,12 @@ class SimClient:
             delivery = read_delivery(frame)
             if delivery is not None:
                 found.append((frame.reply, delivery))
+                pin_id = header_value(delivery.header, b"Nats-Pin-Id")
+                if pin_id:
+                    self.pins[delivery.stream, delivery.consumer] = pin_id.decode()
+            elif frame.status == b"423":
+                # Somebody else is pinned now.
+                self.pins.clear()
             elif frame.reply and frame.status == b"100":
                 # Flow control wants an answer.
                 self.send(Op(b"PUB %b 0\r\n\r\n" % frame.reply))

@@ -51,6 +51,8 @@ class ConsumerModel:
         self.stream = stream
         self.name = name
         self.next_seq = next_seq
+        # The same without what a filter it no longer has made it pass over.
+        self.base_seq = next_seq
         # To be delivered before anything else (last of each subject), in order.
         self.first_list: list[int] = []
         # The last sequence that list was made for.
@@ -62,6 +64,7 @@ class ConsumerModel:
         self.forgotten: dict[int, Owed] = {}
         self.consumer_seq = 0
         self.floor_seq = 0
+        self.resets = 0
         self.paused_until_ns = 0
         # Double acks that were confirmed: never to be seen again.
         self.confirmed: set[int] = set()
@@ -187,7 +190,7 @@ class ConsumerModel:
         if self.first_list:
             self.first_list.pop(0)
         else:
-            self.next_seq = seq + 1
+            self.next_seq = self.base_seq = seq + 1
         if self.acks:
             self.pending[seq] = Owed(1, now_ns + self.wait_ns(1))
 
@@ -274,6 +277,7 @@ class ConsumerModel:
         self.list_until_seq = 0
         if self.stream.config.retention != Retention.LIMITS:
             self.stream.skipped_below = max(self.stream.skipped_below, seq)
-        self.next_seq = seq
+        self.next_seq = self.base_seq = seq
+        self.resets += 1
         self.consumer_seq = 0
         self.floor_seq = seq - 1

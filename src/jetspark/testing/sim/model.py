@@ -105,7 +105,7 @@ class StreamModel:
         self.ids: dict[bytes, tuple[int, int]] = {}
         self.last_id = b""
         self.failed_until_ns = 0
-        # When messages were last brought back, by a start or a failed commit: none was late before.
+        # When messages were last brought back, or the limits changed: none was late before.
         self.changed_ns = now_ns
         self.consumers: dict[str, ConsumerModel] = {}
         self.durable = self.mark()
@@ -240,13 +240,14 @@ class StreamModel:
         return ""
 
     def _roll_up(self, attempt: Attempt, seq: int) -> None:
-        if attempt.rollup:
-            self.purged_at = self.collected_count
+        replaced: list[int] = []
         if attempt.rollup == b"all":
-            self.remove_many([old for old in self.seqs if old < seq])
+            replaced = [old for old in self.seqs if old < seq]
         elif attempt.rollup == b"sub":
-            self.remove_many([old for old in self.on_subject(attempt.subject) if old < seq])
-        if attempt.rollup:
+            replaced = [old for old in self.on_subject(attempt.subject) if old < seq]
+        if replaced:
+            self.purged_at = self.collected_count
+            self.remove_many(replaced)
             self._forget_purged()
 
     def _forget_purged(self) -> None:

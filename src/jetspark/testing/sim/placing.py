@@ -38,6 +38,7 @@ def place(consumer: ConsumerModel) -> None:
         consumer.next_seq = stream.last_seq + 1
     else:
         consumer.next_seq = first
+    consumer.base_seq = consumer.next_seq
     consumer.floor_seq = 0
 
 
@@ -56,11 +57,11 @@ def place_again(consumer: ConsumerModel, delivered_seq: int) -> None:
         consumer.first_list = sorted(
             seq for subject, seq in subjects.items() if consumer.accepts(subject) and seq > delivered_seq
         )
-        consumer.next_seq = until + 1
+        consumer.next_seq = consumer.base_seq = until + 1
     else:
         start_seq = consumer.config.opt_start_seq if policy == DeliverPolicy.BY_START_SEQUENCE else 0
         consumer.first_list = []
-        consumer.next_seq = min(consumer.next_seq, max(last_seq + 1, start_seq))
+        consumer.next_seq = consumer.base_seq = min(consumer.base_seq, max(last_seq + 1, start_seq))
     consumer.floor_seq = min(consumer.floor_seq, last_seq)
 
 

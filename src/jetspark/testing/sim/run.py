@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from random import Random
 
 from jetspark.testing.sim import swarm
+from jetspark.testing.sim.liveness import come_to_rest
 from jetspark.testing.sim.workload import Workload
 from jetspark.testing.sim.world import World
 
-STEPS = 600
+STEPS = 400
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ def run_seed(seed: int, steps: int = STEPS) -> Result:
     try:
         for _ in range(steps):
             workload.step()
+        come_to_rest(world)
     except Exception:  # noqa: BLE001 - whatever the broker raises is a finding
         result.failure = describe(world, seed, steps)
     result.step_count = world.step_count

@@ -31,6 +31,7 @@ class Expected:
     stream: StreamModel | None = None
     consumer: ConsumerModel | None = None
     ack_seq: int = 0
+    resets: int = 0
     document: dict[str, Any] | None = None
     message: Message | None = None
     error: bool | None = None
@@ -150,7 +151,8 @@ class Witness:
             waits = self._next_commit() if not consumer.in_memory else 0
             # Confirmed is what is no longer owed: a message may have been acknowledged before it was given up.
             is_done = is_final and op.seq not in model.pending
-            self.expected[op.reply] = Expected(waits, consumer=model, ack_seq=op.seq if is_done else 0)
+            ack_seq = op.seq if is_done else 0
+            self.expected[op.reply] = Expected(waits, consumer=model, ack_seq=ack_seq, resets=model.resets)
 
     def _api_arrived(self, op: ApiOp, now_ns: int) -> None:
         self.count(op.verb.partition(".")[0] + "." + op.verb.split(".")[1])
@@ -162,7 +164,7 @@ class Witness:
             known = self.streams.get(op.stream)
             is_file = known is not None and not known.model.in_memory
         elif op.verb.startswith("STREAM.UPDATE.") and known is not None:
-            self._update_stream(known)
+            self._update_stream(known, now_ns)
         elif op.verb.startswith("STREAM.DELETE."):
             self._notice_deleted_stream(op.stream)
         elif op.verb.startswith("STREAM.PURGE.") and known is not None:
@@ -182,7 +184,9 @@ class Witness:
         elif op.verb.startswith("CONSUMER.") and known is not None:
             is_file = self._consumer_call(known, op, now_ns) and is_file
         expected.commit_count = self._next_commit() if is_file else 0
-        self.expected[op.reply] = expected
+        # Nobody listens where a consumer that does not exist would be set back.
+        if not op.verb.startswith("CONSUMER.RESET.") or self.consumer(op.stream, op.consumer) is not None:
+            self.expected[op.reply] = expected
 
     def _purge(self, model: StreamModel, op: ApiOp, expected: Expected) -> None:
         document = op.document or {}
@@ -241,7 +245,8 @@ class Witness:
         if stream is not None and name not in self.streams:
             self.streams[name] = KnownStream(StreamModel(stream.config, now_ns))
 
-    def _update_stream(self, known: KnownStream) -> None:
+    def _update_stream(self, known: KnownStream, now_ns: int) -> None:
+        known.model.changed_ns = now_ns
         known.model.config = self.jetstream.streams[known.model.name].config
         known.model.enforce_all()
 
@@ -322,7 +327,7 @@ class Witness:
         if expected.outcome is not None:
             self._publish_answered(expected, document)
         elif expected.consumer is not None:
-            if expected.ack_seq:
+            if expected.ack_seq and expected.resets == expected.consumer.resets:
                 expected.consumer.confirmed.add(expected.ack_seq)
                 self.count("double ack confirmed")
         else:
@@ -395,6 +400,10 @@ class Witness:
         """The disk refused the commit, and with it everything decided since."""
         self.in_flight = None
         self.count("commit failed")
+        # A double ack that failed is answered by silence: the client will ask again.
+        silent = [reply for reply, expected in self.expected.items() if expected.consumer and expected.commit_count]
+        for reply in silent:
+            del self.expected[reply]
         for expected in self.expected.values():
             expected.failed = expected.failed or expected.commit_count > 0
             expected.may_fail = True

@@ -198,12 +198,14 @@ class Workload:
             return
         consumer = self.rng.choice(pulled)
         client = self.some_client()
-        request = self.pull_request(bool(consumer.config.priority_groups), str(consumer.config.priority_policy))
+        request = self.pull_request(str(consumer.config.priority_policy))
+        if self.rng.random() < 0.95:
+            request = client.pull_document(consumer, request)
         reply = client.new_reply()
         verb = f"CONSUMER.MSG.NEXT.{stream.name}.{consumer.name}"
         client.send(PullOp(api_bytes(verb, reply, request), reply, stream=stream.name, consumer=consumer.name))
 
-    def pull_request(self, has_groups: bool, policy: str) -> dict[str, Any]:
+    def pull_request(self, policy: str) -> dict[str, Any]:
         """Any kind of pull request."""
         rng = self.rng
         request: dict[str, Any] = {"batch": rng.choice((1, 2, 10, 50))}
@@ -215,12 +217,10 @@ class Workload:
                 request["idle_heartbeat"] = 50 * MILLISECOND_NS
         if rng.random() < 0.15:
             request["max_bytes"] = rng.choice((100, 400, 5000))
-        if has_groups:
-            request["group"] = "g"
-            if policy == "overflow" and rng.random() < 0.5:
-                request["min_pending"] = rng.randrange(1, 10)
-            if policy == "prioritized":
-                request["priority"] = rng.randrange(0, 4)
+        if policy == "overflow" and rng.random() < 0.5:
+            request[rng.choice(("min_pending", "min_ack_pending"))] = rng.randrange(1, 10)
+        elif policy == "prioritized":
+            request["priority"] = rng.randrange(0, 4)
         return request
 
     def ack(self) -> None:
