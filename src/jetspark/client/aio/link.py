@@ -439,6 +439,8 @@ class Link(Exchange):
         for waiter in self._drain_waiters:
             waiter()
         self._hook(self.options.on_close)
+        # The transport closes its socket in the next turn of the loop, which may be the last one.
+        await asyncio.sleep(0)
 
 
 async def _guarded(function: Callable[..., Any], *arguments: Any) -> None:

@@ -128,10 +128,15 @@ class Link(SharedWire):
         sock.settimeout(None)
         wire = Wire(sock, codec, self._waked)
         self.is_tls = address.scheme == "wss" or (options.tls_first and not address.is_websocket)
-        if self.is_tls:
-            wire.start_tls(tls_context(options), options.tls_hostname or address.host, deadline_s - time.monotonic())
-        if codec is not None:
-            wire.write_raw(codec.take_output())
+        try:
+            if self.is_tls:
+                hostname = options.tls_hostname or address.host
+                wire.start_tls(tls_context(options), hostname, deadline_s - time.monotonic())
+            if codec is not None:
+                wire.write_raw(codec.take_output())
+        except BaseException:
+            wire.close()
+            raise
         return wire
 
     def _handshake(self, wire: Wire, address: ServerAddress, deadline_s: float) -> None:
