@@ -25,7 +25,8 @@ def skip_purged(consumer: Consumer, purged_subject: bytes) -> None:
             if not is_subset(pattern, purged_subject):
                 return
         found = store.next_match(consumer.next_seq, store.last_seq, consumer.filter, consumer.view)
-        consumer.next_seq = found if found > 0 else store.last_seq + 1
+        # One that begins later than anything stored stays there.
+        consumer.next_seq = found if found > 0 else max(consumer.next_seq, store.last_seq + 1)
     if not consumer.first_list and consumer.state.delivered_stream_seq < consumer.next_seq - 1:
         move_delivered(consumer, consumer.next_seq - 1)
 

@@ -27,7 +27,7 @@ def come_to_rest(world: World) -> None:
     for client in [client for client in world.clients if client.is_stalled]:
         world.stall(client)
     helper = world.connect()
-    listened: set[bytes] = set()
+    listened: set[tuple[str, str]] = set()
     until_ns = world.now_ns + VIRTUAL_TIME_MAX_NS
     while not is_at_rest(world):
         require(world.now_ns < until_ns, "everything comes to rest", *what_is_left(world))
@@ -86,13 +86,13 @@ def check_at_rest(world: World) -> None:
         raise Violation(f"every request is answered: {unanswered[0]!r} {world.witness.expected[unanswered[0]]}")
 
 
-def listen_everywhere(world: World, helper: SimClient, listened: set[bytes]) -> None:
+def listen_everywhere(world: World, helper: SimClient, listened: set[tuple[str, str]]) -> None:
     """Listen on every push consumer's subject."""
     for consumer in consumers(world):
-        subject = consumer.config.deliver_subject.encode()
-        if subject and subject not in listened:
-            listened.add(subject)
-            helper.listen(subject, consumer.config.deliver_group.encode())
+        place = (consumer.config.deliver_subject, consumer.config.deliver_group)
+        if place[0] and place not in listened:
+            listened.add(place)
+            helper.listen(place[0].encode(), place[1].encode())
 
 
 def pull_everywhere(world: World, helper: SimClient) -> None:
