@@ -101,6 +101,10 @@ def consumer_fields(consumer: Consumer, *, is_listed: bool = False) -> dict[str,
     now_ns: int = consumer.broker.now_ns
     until = consumer.config.pause_until
     remaining_ns = until.unix_ns - now_ns if until is not None and consumer.lifecycle.is_paused else 0
+    if consumer.pulls.waiting:
+        # Whoever left without a word is noticed when somebody asks.
+        consumer.pulls.drop_dead()
+        consumer.update_wants()
     return responses.consumer_info_fields(
         stream=consumer.stream.name,
         name=consumer.name,

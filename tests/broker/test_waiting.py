@@ -1,0 +1,19 @@
+"""How many pulls wait, as consumer info tells it."""
+
+from __future__ import annotations
+
+from jetspark.testing.broker_driver import BrokerDriver
+
+
+def test_a_request_whose_inbox_nobody_listens_on_no_longer_waits() -> None:
+    driver = BrokerDriver()
+    client = driver.connect()
+    client.api("STREAM.CREATE.S", {"name": "S"})
+    client.api("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}})
+    client.send(b"SUB inbox 77\r\n")
+    client.publish("$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch":1}', reply="inbox")
+    assert client.api("CONSUMER.INFO.S.C")["num_waiting"] == 1
+
+    client.send(b"UNSUB 77\r\n")
+
+    assert client.api("CONSUMER.INFO.S.C")["num_waiting"] == 0
