@@ -26,7 +26,14 @@ from jetspark.client.core.handshake import Credentials, connect_document, wants_
 from jetspark.client.core.message import MessageCore
 from jetspark.client.core.options import ConnectOptions
 from jetspark.client.core.pending import Pending
-from jetspark.client.core.server_pool import AUTH_REFUSALS_MAX, ServerAddress, ServerPool, reconnect_delay_s
+from jetspark.client.core.server_pool import (
+    AUTH_REFUSALS_MAX,
+    DIAL_ERRORS,
+    REDIAL_ERRORS,
+    ServerAddress,
+    ServerPool,
+    reconnect_delay_s,
+)
 from jetspark.client.credentials import load_credentials, tls_context
 from jetspark.client.errors import (
     AuthorizationError,
@@ -269,14 +276,7 @@ class Link(Exchange):
                 except AuthorizationError:
                     await self.close(None)
                     raise
-                except (
-                    OSError,
-                    ConnectTimeoutError,
-                    ConnectionLostError,
-                    SecureConnectionError,
-                    ProtocolError,
-                    RequestTimeoutError,
-                ) as error:
+                except DIAL_ERRORS as error:
                     causes.append((address.url, error))
                 attempt += 1
             if not self.options.retry_first_connect:
@@ -402,7 +402,7 @@ class Link(Exchange):
                     self.report(error)
                     await self.close(error)
                     return
-            except (OSError, ConnectTimeoutError, ConnectionLostError, SecureConnectionError, ProtocolError) as error:
+            except REDIAL_ERRORS as error:
                 last = error
                 address.failure_count += 1
             else:

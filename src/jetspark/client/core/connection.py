@@ -214,7 +214,7 @@ class ConnectionCore(ClientHandler):
     def on_info(self, document: bytes) -> None:
         try:
             info: dict[str, Any] = msgspec.json.decode(document, type=dict)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise ProtocolError(f"not an INFO of a server: {document[:80]!r}") from None
         self.info = {**self.info, **info} if self.state == UP else info
         size = info.get("max_payload")

@@ -10,12 +10,33 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from jetspark.client.errors import BadOptionError
+from jetspark.client.errors import (
+    BadOptionError,
+    ConnectionLostError,
+    ConnectTimeoutError,
+    JetsparkError,
+    ProtocolError,
+    RequestTimeoutError,
+    SecureConnectionError,
+    ServerError,
+)
 
 DEFAULT_PORT: Final = 4222
 _PORTS: Final = {"nats": 4222, "tls": 4222, "ws": 80, "wss": 443}
 # The same refusal twice from one server will not change by asking a third time.
 AUTH_REFUSALS_MAX: Final = 2
+# The ways a try can fail that another server, or a later try, may not.
+DIAL_ERRORS: Final = (
+    OSError,
+    ConnectTimeoutError,
+    ConnectionLostError,
+    SecureConnectionError,
+    ProtocolError,
+    RequestTimeoutError,
+    ServerError,
+)
+# Once a connection has worked, whatever goes wrong on the way back is worth another try: a garbled INFO, too.
+REDIAL_ERRORS: Final = (OSError, JetsparkError, ValueError, TypeError)
 
 
 class ServerAddress:

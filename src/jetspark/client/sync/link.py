@@ -20,14 +20,19 @@ from jetspark.client.core.handshake import Credentials, connect_document, wants_
 from jetspark.client.core.message import MessageCore
 from jetspark.client.core.options import ConnectOptions
 from jetspark.client.core.pending import Pending
-from jetspark.client.core.server_pool import AUTH_REFUSALS_MAX, ServerAddress, reconnect_delay_s
+from jetspark.client.core.server_pool import (
+    AUTH_REFUSALS_MAX,
+    DIAL_ERRORS,
+    REDIAL_ERRORS,
+    ServerAddress,
+    reconnect_delay_s,
+)
 from jetspark.client.credentials import load_credentials, tls_context
 from jetspark.client.errors import (
     AuthorizationError,
     ConnectionLostError,
     ConnectTimeoutError,
     NoServersError,
-    ProtocolError,
     SecureConnectionError,
     StaleConnectionError,
 )
@@ -38,8 +43,6 @@ from jetspark.client.websocket import WebSocketCodec
 
 # The background thread takes the lead when it has been free for this long.
 LINGER_S = 0.005
-
-DIAL_ERRORS = (OSError, ConnectTimeoutError, ConnectionLostError, SecureConnectionError, ProtocolError)
 
 
 class Link(SharedWire):
@@ -267,7 +270,7 @@ class Link(SharedWire):
                     self.report(error)
                     self.close(error)
                     return
-            except DIAL_ERRORS as error:
+            except REDIAL_ERRORS as error:
                 last = error
                 address.failure_count += 1
             else:
