@@ -66,6 +66,31 @@ def test_reading_through_keeps_to_the_budget() -> None:
     assert loaded_bytes(store) < 200_000 + 3 * 70_000
 
 
+def test_many_streams_share_one_budget_with_their_open_blocks() -> None:
+    disk = SimDisk()
+    cache = BlockCache(100_000)
+    stores = []
+    for number in range(20):
+        options = StoreOptions()
+        options.cache = cache
+        store = open_stream_store(disk, f"s{number}", options)
+        for _ in range(200):
+            store.append(b"s", 0, b"x" * 100, 1)
+        commit(store, disk)
+        stores.append(store)
+    view = RecordView()
+
+    assert sum(block.sealed_size - block.missing_end for store in stores for block in store.blocks) <= 130_000
+    for store in stores:
+        # New messages are read without bringing the old ones back; those come when they are asked for.
+        store.append(b"s", 0, b"y", 1)
+        assert store.view(201, view)
+        assert view.payload() == b"y"
+        assert all(store.view(seq, view) for seq in range(1, 202))
+        commit(store, disk)
+    assert cache.held_bytes <= 130_000
+
+
 def test_a_restart_reads_a_small_part() -> None:
     disk = CountingDisk()
     filled(disk, 20_000, 10, 200_000)

@@ -75,8 +75,11 @@ class Block:
         # Appended, not yet joined into a segment: record, hash, record, hash...
         self.parts: list[bytes] = []
         self.sealed_size: i64 = 0
-        # How far the file is written, or being written.
+        # Bytes up to here are on disk only; none, or all but the latest segments.
+        self.missing_end: i64 = 0
+        # How far the file is written, or being written; and how far it is durable.
         self.written_size: i64 = 0
+        self.durable_size: i64 = 0
         # The segment that answered last.
         self.near_data: bytes = b""
         self.near_start: i64 = 0
@@ -241,13 +244,30 @@ class Block:
         self.segment_starts = append(vec[i64](), start)
         self.sealed_size = start + len(data)
         self.has_data = True
+        self.missing_end = start
+        self.forget_near()
+
+    def fill_missing(self, data: bytes) -> None:
+        """Take back the bytes that were dropped, before the segments added since."""
+        self.segments.insert(0, data)
+        starts = append(vec[i64](), 0)
+        for start in self.segment_starts:
+            starts = append(starts, start)
+        self.segment_starts = starts
+        self.has_data = True
+        self.missing_end = 0
         self.forget_near()
 
     def drop_data(self) -> None:
         self.segments = []
         self.segment_starts = vec[i64]()
         self.has_data = False
+        self.missing_end = self.sealed_size
         self.forget_near()
+
+    def is_evictable(self) -> bool:
+        """Could its bytes be read again from disk?"""
+        return not self.pinned or (not self.closed and self.durable_size == self.size)
 
     def drop_index(self) -> None:
         self.entries = vec[i64]()

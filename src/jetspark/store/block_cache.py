@@ -1,7 +1,7 @@
-"""Which full blocks keep their bytes in memory. One cache serves every stream of a server.
+"""Which blocks keep their bytes in memory. One cache serves every stream of a server.
 
-Blocks come in when they are read or when they have just become full, and the least recently used leave when the sum
-exceeds the budget. Pinned blocks (not yet durable) stay whatever the budget says.
+Blocks come in when they are written or read, and the least recently used leave when the sum exceeds the budget. What is
+not durable yet stays whatever the budget says.
 """
 
 from __future__ import annotations
@@ -45,14 +45,15 @@ class BlockCache:
     def evict_one(self, keep: Block) -> bool:
         oldest = keep
         for block in self.blocks:
-            if block is not keep and not block.pinned and (oldest is keep or block.used_at < oldest.used_at):
+            if block is not keep and block.is_evictable() and (oldest is keep or block.used_at < oldest.used_at):
                 oldest = block
         if oldest is keep:
             return False
         self.release(oldest)
-        remember_subjects(oldest)
         oldest.drop_data()
-        oldest.drop_index()
+        if oldest.closed:
+            remember_subjects(oldest)
+            oldest.drop_index()
         return True
 
     def release(self, block: Block) -> None:
@@ -69,11 +70,9 @@ SHARED: Final = BlockCache()
 
 
 def footprint(block: Block) -> i64:
-    """Bytes that the loaded parts of a block take."""
-    held: i64 = 0
-    if block.has_data:
-        held += block.size
-    if block.has_index:
+    """Bytes that the parts of a block take which could be dropped. The index of the open block could not."""
+    held: i64 = block.sealed_size - block.missing_end
+    if block.has_index and block.closed:
         held += 8 * block.count
     return held
 

@@ -57,6 +57,8 @@ def open_stream_store(
     Recovery(store).run()
     store.durable = undo.take_mark(store)
     store.in_flight = store.durable
+    store.open.durable_size = store.open.written_size
+    store.cache.admit(store.open)
     store.visible_seq = store.last_seq
     if options.track_sequences:
         store.rebuild_tracking()

@@ -136,14 +136,19 @@ class StoreBase:
             index = seq - block.base_seq
         if block.live_count == 0 or (block.dead_count != 0 and block.is_dead(index)):
             return False
-        if not block.has_data or not block.has_index:
-            self.load(block)
-            # Loading may find the record damaged, and look at other blocks because of it.
-            self.near = block
-            if not block.is_live(index):
-                return False
+        if (not block.has_data or not block.has_index) and not self.bring(block, index):
+            return False
         block.read(index, into)
         return True
+
+    def bring(self, block: Block, index: i64) -> bool:
+        """Bring the record at an index into memory; False if it turns out to be damaged."""
+        if block.has_index and block.offset_of(index) >= block.missing_end:
+            return True
+        self.load(block)
+        # Loading may have looked at other blocks, because of damage.
+        self.near = block
+        return block.is_live(index)
 
     def next_live(self, seq: i64) -> i64:
         """Smallest live sequence at or after `seq`; 0 if none."""
@@ -260,9 +265,10 @@ class StoreBase:
         self.set_damaged_aside(block, data)
 
     def load_data(self, block: Block) -> None:
-        data = self.read_block(block.number)
-        block.set_data(data, 0)
-        car = self.read_front(block.number)
+        # Of the open block, or one just full, the latest bytes never left.
+        block.fill_missing(self.read_block(block.number)[: block.missing_end])
+        data = block.bytes_from(0)
+        car = self.read_front(block.number) if block.is_filed else None
         if car is None or xxh3_64_digest(data) != car.block_hash:
             self.set_damaged_aside(block, data)
 

@@ -128,6 +128,8 @@ class StreamStore(StoreWriter):
         if sync:
             self.sync_written(commit)
         for block in self.closing:
+            if not block.has_data:
+                self.load(block)
             path = index_path(self.folder, block.number)
             commit.add(DiskOp(WRITE_CACHE, path, encode_sidecar(block, block.bytes_from(0))))
         self.closing_in_flight = self.closing
@@ -178,6 +180,9 @@ class StreamStore(StoreWriter):
         undo.settle(self, self.in_flight)
         self.durable = self.in_flight
         self.deferred_in_flight = []
+        if self.open.number == self.durable.open_number:
+            self.open.durable_size = self.durable.open_written_size
+            self.cache.admit(self.open)
         for block in self.rewriting:
             block.is_rewriting = False
             block.pinned = False

@@ -156,6 +156,8 @@ def uncount_from(store: StoreWriter, block: Block, start: i64) -> None:
 
 def cut_block(store: StoreWriter, block: Block, mark: Mark) -> None:
     """Take the block that was open back to its size at the mark."""
+    if not block.has_data:
+        store.load(block)
     index: i64 = mark.open_count
     while index < block.count:
         live = block.is_live(index)
@@ -182,6 +184,7 @@ def cut_block(store: StoreWriter, block: Block, mark: Mark) -> None:
     block.count = mark.open_count
     block.size = mark.open_size
     block.written_size = mark.open_written_size
+    block.durable_size = mark.open_written_size
     block.tombstone_seqs = block.tombstone_seqs[: mark.open_tombstone_count]
     block.tombstone_ids = block.tombstone_ids[: mark.open_tombstone_count]
     block.tombstone_sizes = block.tombstone_sizes[: mark.open_tombstone_count]
@@ -221,7 +224,10 @@ def reset_journals(store: StoreWriter) -> None:
     store.undo_purged = False
     store.in_flight = store.durable
     store.erasing = []
-    store.closing = []
+    # Full before the mark, and only waiting for their index files.
+    store.closing = [
+        block for block in store.closing_in_flight + store.closing if block.number < store.durable.open_number
+    ]
     store.closing_in_flight = []
     store.note_state = False
     store.touched = [block for block in store.touched if block.number <= store.open.number]
