@@ -36,6 +36,8 @@ class WaitingPull:
     def __init__(self, reply: bytes, request: PullRequest, route: Route, now_ns: i64) -> None:
         self.reply = reply
         self.route = route
+        # Of interest when the route was looked up; 0 looks it up at first use.
+        self.generation: i64 = 0
         # A JSON request without batch is served one message, but reports nothing left.
         self.left: i64 = request.batch if request.batch > 0 else 1
         self.reported_left: i64 = request.batch if request.batch > 0 else 0
@@ -72,11 +74,12 @@ class PullQueue:
 
     def route(self, pull: WaitingPull) -> Route:
         """Where the request's inbox leads now."""
-        route = pull.route
-        if route.stale:
-            route = self._consumer.account.interest.reply_route(pull.reply)
-            pull.route = route
-        return route
+        interest = self._consumer.account.interest
+        if pull.generation != interest.generation:
+            # Not every route is kept where a change would mark it, so the count of changes decides.
+            pull.generation = interest.generation
+            pull.route = interest.reply_route(pull.reply)
+        return pull.route
 
     def has_interest(self, pull: WaitingPull) -> bool:
         return self.route(pull).has_subscribers
