@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import socket
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -57,6 +58,7 @@ class Server:
         self.options = options
         self.clock: Clock = clock or SystemClock()
         self.logger = logger or logger_from(options, self.clock)
+        self._accepting: set[asyncio.Task[tuple[asyncio.Transport, asyncio.BaseProtocol]]] = set()
         self.server_id = new_server_id(os.urandom)
         self.name = options.server_name or self.server_id
         self.start_ns = self.clock.now_ns()
@@ -215,6 +217,19 @@ class Server:
                 self.edge, options.traced_msg_len_max, headers_only=options.trace_headers and not options.trace_verbose
             )
         return Connection(self.edge)
+
+    def connect_socket(self) -> socket.socket:
+        """One end of a new connection from inside this process; may be called from any thread."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self.loop.call_soon_threadsafe(self._accept_inside, ours)
+        return theirs
+
+    def _accept_inside(self, ours: socket.socket) -> None:
+        # TLS protects a wire, and there is none.
+        task = self.loop.create_task(self.loop.connect_accepted_socket(self._new_connection, ours))
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
 
     def _set_advertised_address(self) -> None:
         """What INFO tells clients: the address that was opened, or the one the operator says they should use."""
