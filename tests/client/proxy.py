@@ -52,7 +52,13 @@ class ChaosProxy:
             self._tasks.discard(task)
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        dialling = asyncio.create_task(asyncio.open_connection("127.0.0.1", self._port))
+        try:
+            up_reader, up_writer = await asyncio.shield(dialling)
+        except asyncio.CancelledError:
+            # A connection that is made all the same must not be left to the garbage collector.
+            (await dialling)[1].transport.abort()
+            raise
         pumps = [
             asyncio.create_task(self._pump(reader, up_writer)),
             asyncio.create_task(self._pump(up_reader, writer)),
