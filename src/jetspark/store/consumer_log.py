@@ -316,9 +316,10 @@ def open_consumer_log(disk: Disk, folder: str) -> tuple[ConsumerLog, ConsumerSta
             log.snapshot_size = length
         at += length
         good = at
-    if good < end:
-        report.cut_bytes = end - good
-        disk.perform(DiskOp(TRUNCATE, log.path, b"", "", good))
+    report.cut_bytes = end - good
+    # Cut and synced in any case: what a process wrote before it was killed is read here, and confirmed to whoever asks
+    # again, but may not be on the medium.
+    disk.perform(DiskOp(TRUNCATE, log.path, b"", "", good))
     # A damaged log is replaced as soon as there is anything to write.
     log.size = good if report.damaged_frames == 0 else 0
     return log, state, report

@@ -117,7 +117,8 @@ def acknowledge_all(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deli
         state.floor_consumer_seq = state.delivered_consumer_seq
         state.floor_stream_seq = state.delivered_stream_seq
     else:
-        state.floor_consumer_seq = consumer_seq
+        # An ack subject may be older than a reset, or than a crash that forgot some deliveries.
+        state.floor_consumer_seq = min(consumer_seq, state.delivered_consumer_seq)
         state.floor_stream_seq = stream_seq
     consumer.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
     consumer.mark_dirty()

@@ -118,7 +118,10 @@ class Pinning(TimerOwner):
         consumer = self._consumer
         if consumer.redelivery.queue:
             return True
-        return consumer.num_pending() > 0 and consumer.next_seq <= consumer.stream.store.visible_seq
+        visible_seq = consumer.stream.store.visible_seq
+        if consumer.first_list_at < len(consumer.first_list):
+            return consumer.first_list[consumer.first_list_at] <= visible_seq
+        return consumer.num_pending() > 0 and consumer.next_seq <= visible_seq
 
     def _refuse_old_pin(self, pull: WaitingPull) -> None:
         block = headers.status_block(423, b"Nats-Wrong-Pin-Id", pull.remaining_headers())

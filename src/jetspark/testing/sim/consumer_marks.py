@@ -37,21 +37,29 @@ class ConsumerMarks:
     def __init__(self) -> None:
         self.durable: StateCopy | None = None
         self.sent: list[StateCopy] = []
+        self._is_in_flight = False
 
     def collected(self, state: ConsumerState) -> None:
         """The state as it is now goes to the disk."""
         self.sent.append(copy_of(state))
+        self._is_in_flight = True
 
     def committed(self) -> None:
-        """The last one sent has arrived."""
-        if self.sent:
+        """A commit is done; if the last one sent was in it, that has arrived."""
+        if self._is_in_flight:
+            self._is_in_flight = False
             self.durable = self.sent[-1]
             self.sent = []
 
+    def failed(self) -> None:
+        """A commit was refused; some of it may be on the disk."""
+        self._is_in_flight = False
+
     def recovered(self, state: ConsumerState) -> None:
-        """What a start found is durable."""
-        self.durable = copy_of(state)
-        self.sent = []
+        """What a start made of what it found is not durable yet."""
+        self._is_in_flight = False
+        self.sent = [*self.candidates(), copy_of(state)]
+        self.durable = None
 
     def candidates(self) -> list[StateCopy]:
         """What may be on the disk."""

@@ -264,6 +264,8 @@ class ConsumerModel:
                 self.pending[seq] = owed
                 self.floor_seq = min(self.floor_seq, seq - 1)
         self.forgotten = {}
+        # Others may have been delivered in their place.
+        self.pending_before = max(self.pending_before, len(self.pending))
         if was_purged:
             self.floor_seq = 0
 

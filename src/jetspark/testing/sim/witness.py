@@ -408,6 +408,8 @@ class Witness:
             expected.failed = expected.failed or expected.commit_count > 0
             expected.may_fail = True
         for known in self.streams.values():
+            for made in known.consumers.values():
+                made.marks.failed()
             stream = self.jetstream.streams.get(known.model.name)
             if stream is not None and known.model.name in touched:
                 known.model.failed(now_ns)

@@ -268,6 +268,6 @@ class World:
         self.broker.wake()
         for known in self.witness.streams.values():
             self.witness.notice_consumers(known, self.now_ns)
-        recounts.accept_expired(self.witness, self.now_ns, on_time=on_time)
         self.drain()
+        recounts.accept_expired(self.witness, self.now_ns, on_time=on_time)
         self.end_turn()

@@ -1,0 +1,309 @@
+"""What the simulator once found, each as a short story of its own."""
+
+from __future__ import annotations
+
+import errno
+from random import Random
+
+import pytest
+
+from jetspark.store.disk import APPEND, SYNC, WRITE_FILE
+from jetspark.testing.broker_driver import BrokerDriver, FakeConnection
+from jetspark.testing.sim_disk import SimDisk
+
+
+def new_driver(seed: int = 1) -> BrokerDriver:
+    disk = SimDisk(Random(seed))
+    disk.folders.add("/store")
+    return BrokerDriver(disk)
+
+
+def disk_of(driver: BrokerDriver) -> SimDisk:
+    assert isinstance(driver.disk, SimDisk)
+    return driver.disk
+
+
+def stop_before(driver: BrokerDriver, kind: int, part: str) -> None:
+    """Perform the commit under way up to an operation, as a process that is killed just then."""
+    commit = driver._commit
+    assert commit is not None
+    for op in commit.ops:
+        if op.kind == kind and part in op.path:
+            return
+        driver.disk.perform(op)
+    raise AssertionError(f"no such operation in {commit.ops}")
+
+
+def power_fails(driver: BrokerDriver) -> None:
+    disk_of(driver).crash()
+    driver.crash()
+
+
+def fail_next_commit(driver: BrokerDriver) -> None:
+    """The disk is full for one commit."""
+    disk_of(driver).fail_next(APPEND, errno.ENOSPC)
+
+
+def make_stream(client: FakeConnection, **config: object) -> None:
+    answer = client.api("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], **config})
+    assert "error" not in answer, answer
+
+
+def make_consumer(client: FakeConnection, name: str = "c", **config: object) -> None:
+    document = {"stream_name": "S", "config": {"durable_name": name, "ack_policy": "explicit", **config}}
+    answer = client.api(f"CONSUMER.DURABLE.CREATE.S.{name}", document)
+    assert "error" not in answer, answer
+
+
+def pull(client: FakeConnection, name: str = "c", **request: object) -> list[tuple[str, bytes]]:
+    """Ask for messages at once; ack subject and payload of each that came."""
+    inbox = client.start_request(f"$JS.API.CONSUMER.MSG.NEXT.S.{name}", pull_body(request))
+    client.replies(inbox)
+    found = [(message.reply, message.data) for message in client.take_messages() if message.reply.startswith("$JS.ACK")]
+    return found
+
+
+def pull_body(request: dict[str, object]) -> bytes:
+    import json
+
+    return json.dumps({"batch": 10, "no_wait": True, **request}).encode()
+
+
+def info(client: FakeConnection, name: str = "c") -> dict[str, object]:
+    answer = client.api(f"CONSUMER.INFO.S.{name}")
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_a_double_ack_confirmed_after_a_kill_holds_when_the_power_fails_next() -> None:
+    for seed in range(20):
+        driver = new_driver(seed)
+        client = driver.connect()
+        make_stream(client)
+        make_consumer(client)
+        client.publish_acked("s.a", b"one")
+        (token, _), *_ = pull(client)
+        driver.advance(1)
+        driver.holds_commits = True
+        client.start_request(token, b"+ACK")
+        stop_before(driver, SYNC, "state.log")
+        driver.holds_commits = False
+        driver.crash()
+
+        client = driver.connect()
+        assert client.request(token, b"+ACK") is not None
+        power_fails(driver)
+
+        client = driver.connect()
+        driver.advance(60)
+        assert pull(client) == []
+
+
+def test_a_stream_found_after_a_kill_is_there_when_the_power_fails_next() -> None:
+    for seed in range(20):
+        driver = new_driver(seed)
+        client = driver.connect()
+        driver.holds_commits = True
+        client.start_request("$JS.API.STREAM.CREATE.S", b'{"name":"S","subjects":["s.>"]}')
+        commit = driver._commit
+        assert commit is not None
+        for op in commit.ops:
+            if op.kind == WRITE_FILE:
+                # All of it but the directory's sync.
+                steps = list(disk_of(driver)._steps(op))
+                for step in steps[:-1]:
+                    step()
+                break
+            driver.disk.perform(op)
+        driver.holds_commits = False
+        driver.crash()
+
+        client = driver.connect()
+        assert client.publish_acked("s.a", b"one")["seq"] == 1
+        power_fails(driver)
+
+        client = driver.connect()
+        assert client.api("STREAM.INFO.S")["state"]["messages"] == 1
+
+
+def test_a_purge_the_disk_refused_leaves_consumers_where_they_were() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client)
+    for number in range(3):
+        client.publish_acked("s.a", b"%d" % number)
+    fail_next_commit(driver)
+
+    assert "error" in client.api("STREAM.PURGE.S")
+
+    assert info(client)["num_pending"] == 3
+    assert [data for _, data in pull(client)] == [b"0", b"1", b"2"]
+
+
+def test_messages_stored_after_a_refused_commit_reach_a_consumer_made_during_it() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    driver.holds_commits = True
+    client.publish("s.a", b"lost")
+    document = b'{"stream_name":"S","config":{"durable_name":"c","ack_policy":"explicit","deliver_policy":"new"}}'
+    client.start_request("$JS.API.CONSUMER.DURABLE.CREATE.S.c", document)
+    driver.finish_commit("disk full")
+    driver.holds_commits = False
+    driver.advance(1)
+
+    assert client.publish_acked("s.a", b"kept")["seq"] == 1
+
+    assert [data for _, data in pull(client)] == [b"kept"]
+
+
+def test_an_acknowledged_message_of_a_work_queue_goes_also_when_its_commit_was_refused() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, retention="workqueue")
+    make_consumer(client)
+    client.publish_acked("s.a", b"one")
+    (token, _), *_ = pull(client)
+    driver.advance(1)
+    fail_next_commit(driver)
+    assert client.request(token, b"+ACK") is None
+
+    driver.advance(1)
+
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 0
+
+
+def test_limits_lowered_in_a_refused_commit_hold_afterwards() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    for number in range(5):
+        client.publish_acked("s.a", b"%d" % number)
+    fail_next_commit(driver)
+
+    client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["s.>"], "max_msgs": 2})
+    driver.advance(1)
+
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 2
+
+
+def test_a_message_evicted_by_a_refused_publish_is_owed_again() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, max_msgs=1)
+    make_consumer(client, ack_wait=1_000_000_000)
+    client.publish_acked("s.a", b"first")
+    assert len(pull(client)) == 1
+    fail_next_commit(driver)
+
+    assert "error" in client.publish_acked("s.a", b"second")
+
+    driver.advance(2)
+    assert [data for _, data in pull(client)] == [b"first"]
+
+
+def test_a_stream_keeps_its_first_sequence_when_its_creation_was_refused_at_first() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    disk_of(driver).fail_next(WRITE_FILE, errno.ENOSPC)
+    client.api("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "first_seq": 100})
+    driver.advance(1)
+
+    assert client.publish_acked("s.a", b"one")["seq"] == 100
+
+
+def test_a_message_given_up_after_its_only_delivery_stays_in_a_work_queue_over_a_restart() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, retention="workqueue")
+    make_consumer(client, max_deliver=1, ack_wait=100_000_000)
+    client.publish_acked("s.a", b"one")
+    assert len(pull(client)) == 1
+    driver.advance(1)
+
+    driver.restart()
+
+    assert driver.connect().api("STREAM.INFO.S")["state"]["messages"] == 1
+
+
+def test_a_consumer_without_acks_knows_its_floor_after_a_restart() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client, ack_policy="none")
+    client.publish_acked("s.a", b"one")
+    assert len(pull(client)) == 1
+    before = info(client)["ack_floor"]
+    driver.advance(1)
+
+    driver.restart()
+
+    after = info(driver.connect())["ack_floor"]
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    assert after["consumer_seq"] == before["consumer_seq"] == 1
+    assert after["stream_seq"] == before["stream_seq"] == 1
+
+
+def test_a_pinned_consumer_of_last_messages_delivers_them() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    client.publish_acked("s.a", b"one")
+    make_consumer(
+        client,
+        deliver_policy="last_per_subject",
+        filter_subject="s.>",
+        priority_policy="pinned_client",
+        priority_groups=["g"],
+    )
+
+    assert [data for _, data in pull(client, group="g")] == [b"one"]
+
+
+def test_a_purge_does_not_move_a_consumer_back_that_begins_later() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client, deliver_policy="by_start_sequence", opt_start_seq=5, filter_subject="s.a")
+    client.publish_acked("s.a", b"1")
+    client.api("STREAM.PURGE.S", {"filter": "s.a"})
+
+    client.publish_acked("s.a", b"2")
+
+    assert info(client)["num_pending"] == 0
+    assert pull(client) == []
+
+
+def test_an_old_ack_subject_cannot_raise_the_floor_above_what_was_delivered() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client, ack_policy="all")
+    for number in range(3):
+        client.publish_acked("s.a", b"%d" % number)
+    tokens = [token for token, _ in pull(client)]
+    client.api("CONSUMER.RESET.S.c", {"seq": 2})
+    assert len(pull(client)) == 2
+
+    client.request(tokens[1], b"+ACK")
+
+    floor = info(client)["ack_floor"]
+    assert isinstance(floor, dict)
+    assert floor["consumer_seq"] <= 2
+
+
+@pytest.mark.parametrize("storage", ["file", "memory"])
+def test_a_consumer_set_ahead_of_its_stream_counts_nothing_before_its_place(storage: str) -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, storage=storage)
+    make_consumer(client)
+    client.api("CONSUMER.RESET.S.c", {"seq": 3})
+
+    for number in range(3):
+        client.publish_acked("s.a", b"%d" % number)
+
+    assert info(client)["num_pending"] == 1
+    assert [data for _, data in pull(client)] == [b"2"]
