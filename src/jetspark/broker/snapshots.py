@@ -16,6 +16,7 @@ from jetspark.api.responses import encode_json
 from jetspark.api.stream_state import StreamState
 from jetspark.broker import advisories as announcements
 from jetspark.broker.info import client_document
+from jetspark.broker.interest import Route
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.broker.transfer import archive, s2_frames
 from jetspark.protocol import headers
@@ -33,6 +34,9 @@ SECOND_NS: Final = 1_000_000_000
 FLOW_TIMEOUT_NS: Final = 5 * SECOND_NS
 # The receiver may still be on its way to subscribe.
 INTEREST_GRACE_NS: Final = 2 * SECOND_NS
+# Tools subscribe to the very subject only when they have the answer; until then their wildcard for replies would take
+# the chunks and drop them. Whoever has nothing but a wildcard is served after this.
+WILDCARD_GRACE_NS: Final = SECOND_NS // 5
 SOON_NS: Final = 2_000_000
 # What is read and framed in one turn.
 TURN_BYTES: Final = s2_frames.CHUNK_SIZE
@@ -56,6 +60,18 @@ def consumer_entry(consumer: Consumer) -> dict[str, Any]:
         # Archives count the deliveries after the first.
         document["redelivered"] = {str(seq): max(count - 1, 0) for seq, count in state.redelivered.items()}
     return {"config": consumer.config.encode(), "state": document}
+
+
+def is_named(route: Route, subject: bytes) -> bool:
+    """Does a subscription name this subject itself, rather than through a wildcard?"""
+    for subscription in route.plain:
+        if subscription.subject == subject:
+            return True
+    for members in route.queues:
+        for member in members:
+            if member.subject == subject:
+                return True
+    return False
 
 
 class Snapshot(TimerOwner):
@@ -128,15 +144,7 @@ class Snapshot(TimerOwner):
         if stream.deleted:
             self._end(headers.status_block(500, b"stream deleted", []), "stream deleted")
             return
-        if not stream.account.interest.route(self._subject).has_subscribers:
-            if self._sent_count > 0 or now_ns - self._started_ns >= INTEREST_GRACE_NS:
-                self._end(headers.status_block(408, b"No Interest", []), "no interest")
-            else:
-                self._come_back(now_ns + SOON_NS)
-            return
-        if self._until_seq > stream.store.visible_seq and self._until_seq <= stream.store.last_seq:
-            # What is not durable yet is not handed out; the commit is under way.
-            self._come_back(now_ns + SOON_NS)
+        if not self._may_send(now_ns):
             return
         budget: i64 = TURN_BYTES
         while self._sent_count - self._confirmed_count < self._chunks_max:
@@ -154,6 +162,21 @@ class Snapshot(TimerOwner):
             self._end(headers.status_block(408, b"No Flow Response", []), "no flow response")
         else:
             self._come_back(self._progress_ns + FLOW_TIMEOUT_NS)
+
+    def _may_send(self, now_ns: i64) -> bool:
+        """Is somebody there to receive, and is everything durable that will be sent? If not yet, look again soon."""
+        store = self._stream.store
+        route = self._stream.account.interest.route(self._subject)
+        waited_ns = now_ns - self._started_ns
+        if not route.has_subscribers:
+            if self._sent_count > 0 or waited_ns >= INTEREST_GRACE_NS:
+                self._end(headers.status_block(408, b"No Interest", []), "no interest")
+                return False
+        elif self._sent_count > 0 or waited_ns >= WILDCARD_GRACE_NS or is_named(route, self._subject):
+            if self._until_seq <= store.visible_seq or self._until_seq > store.last_seq:
+                return True
+        self._come_back(now_ns + SOON_NS)
+        return False
 
     def _read(self) -> i64:
         """Frame some more messages; returns how many bytes they were."""
