@@ -22,7 +22,7 @@ help:
 	@echo "make check     format, lint, types, import contracts and the fast tests (under 90 s)"
 	@echo "make demo      a server, another vendor's client, a crash in the middle, a verified result"
 	@echo "make bench     this server and nats-server, the same jobs in turn (ARGS=...)"
-	@echo "make sim       the broker in the simulator (ARGS=...)"
+	@echo "make sim       the broker in the simulator (SECONDS=60 for as long as asked, SEED=17 for one seed again)"
 
 # The virtual environment itself; pip 25.1 is the first that reads dependency groups.
 $(VENV)/.created:
@@ -79,7 +79,7 @@ bench: install
 	$(RUN) -m bench $(ARGS)
 
 sim: install
-	$(RUN) -m jetspark.testing.sim $(ARGS)
+	$(RUN) -m jetspark.testing.sim $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 clean:
 	rm -rf build dist $(VENV) src/jetspark.egg-info
