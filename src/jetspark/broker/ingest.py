@@ -122,6 +122,7 @@ def verify(stream: Stream, publish: Publish) -> None:
     """Raise the ApiError that refuses this message, or set `duplicate_of`, or let it pass."""
     if stream.config.sealed:
         raise make(ErrorCode.STREAM_SEALED)
+    verify_size(stream, publish)
     if publish.asks:
         verify_headers(stream, publish)
         if publish.duplicate_of > 0:
@@ -129,7 +130,7 @@ def verify(stream: Stream, publish: Publish) -> None:
     features = stream.features
     if features is not None:
         features.apply_counter(publish)
-    verify_size(stream, publish)
+        verify_size(stream, publish)
     if len(publish.header) > HEADER_SIZE_MAX:
         raise make(ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM)
     verify_disk(stream)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def delivery_size(consumer: Consumer) -> i64:
-    """What the picked message counts against a byte budget: subject, reply, headers, payload."""
+    """What the picked message counts against a byte budget: subject, reply, headers, and the payload even where only
+    headers are sent."""
     view = consumer.view
-    body = 0 if consumer.headers_only else view.body_size
-    return len(view.subject) + reply_size(consumer) + view.header_size + body
+    return len(view.subject) + reply_size(consumer) + view.header_size + view.body_size
 
 
 def reply_subject(consumer: Consumer) -> bytes:
