@@ -7,6 +7,7 @@ The models then go on from what was found.
 
 from __future__ import annotations
 
+from jetspark.api.consumer_config import DeliverPolicy
 from jetspark.api.stream_config import Retention
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
@@ -60,10 +61,8 @@ def check_durable(model: StreamModel, found: dict[int, Message], stream: Stream)
     last_seq = int(stream.store.last_seq)
     require(last_seq >= durable.last_seq, "sequences are not used twice", name, last_seq, durable.last_seq)
     for message in still_due(model, found):
-        if model.config.retention == Retention.INTEREST and not is_wanted(stream, message):
-            # Whoever wanted it was kept in memory only.
-            continue
-        require(found.get(message.seq) == message, "a durable message survives", name, message, list(found))
+        if is_wanted(stream, message):
+            require(found.get(message.seq) == message, "a durable message survives", name, message, list(found))
     for seq, message in found.items():
         if seq in durable.messages:
             require(message == durable.messages[seq], "a durable message is unchanged", name, message)
@@ -72,15 +71,23 @@ def check_durable(model: StreamModel, found: dict[int, Message], stream: Stream)
         require(message in model.appended.get(seq, []), "what is there was published", name, message)
     if model.in_flight is not None and not model.has_failed and found:
         survivors_end = max(found)
-        for seq in model.in_flight.messages:
-            if durable.last_seq < seq < survivors_end and seq not in model.removed:
+        for seq, message in model.in_flight.messages.items():
+            is_due = durable.last_seq < seq < survivors_end and seq not in model.removed
+            if is_due and is_wanted(stream, message):
                 require(seq in found, "of an unfinished commit the first messages survive", name, seq, list(found))
 
 
 def is_wanted(stream: Stream, message: Message) -> bool:
-    """Is there a consumer that has yet to deliver this message?"""
+    """Is there a consumer that has yet to deliver this message? Whoever else wanted it was kept in memory only."""
+    if stream.config.retention != Retention.INTEREST:
+        return True
     for consumer in stream.consumers.values():
-        if consumer.filter.accepts(message.subject) and message.seq > consumer.state.delivered_stream_seq:
+        if not consumer.filter.accepts(message.subject):
+            continue
+        if consumer.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT:
+            if consumer.needs(message.seq):
+                return True
+        elif message.seq > consumer.state.delivered_stream_seq:
             return True
     return False
 
@@ -159,22 +166,21 @@ def compare_state(own: Consumer, known: KnownConsumer) -> None:
     if known.life.created < Stage.DURABLE or known.life.deleted > Stage.DECIDED:
         # Half made or half deleted: it may begin anew.
         return
-    expected = [without_gone(candidate, own) for candidate in candidates]
-    require(now in expected, "a consumer stands where a commit left it", own.name, now, expected)
+    stands = any(is_same(now, candidate, own) for candidate in candidates)
+    require(stands, "a consumer stands where a commit left it", own.name, now, candidates)
 
 
-def without_gone(copy: StateCopy, own: Consumer) -> StateCopy:
-    """What a recorded state comes to when messages that are gone are no longer owed."""
+def is_same(now: StateCopy, copy: StateCopy, own: Consumer) -> bool:
+    """Is this what the recorded state comes to, when messages that are gone are no longer owed?"""
     store = own.stream.store
-    pending = {seq: entry for seq, entry in copy.pending.items() if store.is_live(seq)}
-    redelivered = dict(copy.redelivered)
-    floor = copy.floor
-    if len(pending) < len(copy.pending):
-        for seq in copy.pending.keys() - pending.keys():
-            redelivered.pop(seq, None)
-        if not pending:
-            floor = copy.delivered
-    return StateCopy(copy.delivered, floor, pending, redelivered)
+    if now.delivered != copy.delivered:
+        return False
+    live = {seq: entry for seq, entry in copy.pending.items() if store.is_live(seq)}
+    if live != {seq: entry for seq, entry in now.pending.items() if store.is_live(seq)}:
+        return False
+    # What is no longer owed may have moved the floor.
+    is_moved = len(live) < len(copy.pending)
+    return is_moved or (now.floor == copy.floor and now.redelivered == copy.redelivered)
 
 
 def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> None:
@@ -189,10 +195,12 @@ def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> 
     model.list_until_seq = int(own.list_until_seq)
     model.given_up = {seq for seq in own.state.redelivered if seq not in own.state.pending}
     model.consumer_seq = int(own.state.delivered_consumer_seq)
+    model.delivered_seq = int(own.state.delivered_stream_seq)
     model.floor_seq = int(own.state.floor_stream_seq)
     until = own.config.pause_until
     model.paused_until_ns = until.unix_ns if until is not None else 0
     model.confirmed = before.confirmed
+    model.settled = {seq for seq in before.settled if seq < model.next_seq and seq not in model.pending}
     back = {seq for seq in before.confirmed if seq in own.state.pending}
     require(not back, "what was confirmed is not owed again", own.name, back)
     if stream.config.retention == Retention.WORKQUEUE:

@@ -63,9 +63,13 @@ class ConsumerModel:
         # Owed when they left the stream, which is not durable yet.
         self.forgotten: dict[int, Owed] = {}
         self.consumer_seq = 0
+        # The highest stream sequence delivered.
+        self.delivered_seq = next_seq - 1
         self.floor_seq = 0
         self.resets = 0
         self.paused_until_ns = 0
+        # Acknowledged, as far as the broker remembers.
+        self.settled: set[int] = set()
         # Double acks that were confirmed: never to be seen again.
         self.confirmed: set[int] = set()
         self._verdicts: dict[bytes, bool] = {}
@@ -187,6 +191,7 @@ class ConsumerModel:
         require(seq == expected, "messages are delivered in order, none left out", self.name, expected, delivery)
         if self.pending_max:
             require(len(self.pending) < self.pending_max, "pending within max_ack_pending", self.name, delivery)
+        self.delivered_seq = max(self.delivered_seq, seq)
         if self.first_list:
             self.first_list.pop(0)
         else:
@@ -219,6 +224,7 @@ class ConsumerModel:
             if owed is not None and owed.not_before_ns > now_ns:
                 owed.not_before_ns = now_ns + self.wait_ns(owed.deliveries)
         elif body.startswith(b"+TERM") and self.pending.pop(seq, None) is not None:
+            self.settled.add(seq)
             self.stream.consumed(seq)
 
     def _done(self, seq: int) -> None:
@@ -226,10 +232,12 @@ class ConsumerModel:
             done = [owed for owed in self.pending if owed <= seq]
             for owed in done:
                 del self.pending[owed]
+            self.settled.update(done)
             for owed in done:
                 self.stream.consumed(owed)
         elif self.pending.pop(seq, None) is not None or seq in self.given_up:
             self.given_up.discard(seq)
+            self.settled.add(seq)
             self.stream.consumed(seq)
 
     def _refused(self, seq: int, body: bytes, now_ns: int) -> None:
@@ -275,6 +283,7 @@ class ConsumerModel:
         self.forgotten.clear()
         self.given_up.clear()
         self.confirmed.clear()
+        self.settled.clear()
         self.first_list = []
         self.list_until_seq = 0
         if self.stream.config.retention != Retention.LIMITS:
@@ -282,4 +291,5 @@ class ConsumerModel:
         self.next_seq = self.base_seq = seq
         self.resets += 1
         self.consumer_seq = 0
+        self.delivered_seq = seq - 1
         self.floor_seq = seq - 1

@@ -1,7 +1,7 @@
 """The faults stop: everything must come to rest in bounded time, with nothing left undone.
 
-One client comes, listens everywhere and pulls from everybody; all acknowledge what they get. In the end every request has
-its answer, every consumer has delivered what it had, nothing is owed, and work queues are empty.
+One client comes, listens everywhere and pulls from everybody; all acknowledge what they get. In the end every request
+has its answer, every consumer has delivered what it had, nothing is owed, and work queues are empty.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ What is due by time alone (age, lifetimes) is not decided here but allowed: see 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from jetspark.api.stream_config import Discard, Retention, Storage, StreamConfig
@@ -372,10 +373,13 @@ class StreamModel:
         self.changed_ns = now_ns
         self.has_failed = True
 
-    def tidy(self) -> None:
+    def tidy(self, is_live: Callable[[int], bool]) -> None:
         """What the rules ask for once more: limits hold, and what everybody is done with goes."""
         self.enforce_all()
         self.drop_consumed()
+        # What nobody has come to yet and nobody needs either may go now or later.
+        if self.config.retention == Retention.INTEREST and self.consumers:
+            self.remove_many([seq for seq in self.seqs if self._is_done(seq) and not is_live(seq)])
 
     def drop_consumed(self) -> None:
         """Removals are taken back, acknowledgements are not: what everybody is done with goes again."""

@@ -39,14 +39,16 @@ def place(consumer: ConsumerModel) -> None:
     else:
         consumer.next_seq = first
     consumer.base_seq = consumer.next_seq
+    consumer.delivered_seq = (consumer.first_list[0] if consumer.first_list else consumer.next_seq) - 1
     consumer.floor_seq = 0
 
 
-def place_again(consumer: ConsumerModel, delivered_seq: int) -> None:
+def place_again(consumer: ConsumerModel) -> None:
     """The stream has gone back to its last durable commit: a place that depended on what is gone is found anew."""
     stream = consumer.stream
     policy = consumer.config.deliver_policy
     last_seq = stream.last_seq
+    delivered_seq = consumer.delivered_seq
     began_beyond = consumer.list_until_seq > last_seq or (policy == DeliverPolicy.LAST and consumer.next_seq > last_seq)
     if consumer.consumer_seq == 0 and began_beyond:
         consumer.list_until_seq = 0

@@ -149,8 +149,7 @@ class Witness:
         if op.reply and not is_ignored and not op.body.startswith(b"+NXT"):
             is_final = op.body in (b"", b"+ACK") or op.body.startswith(b"+TERM")
             waits = self._next_commit() if not consumer.in_memory else 0
-            # Confirmed is what is no longer owed: a message may have been acknowledged before it was given up.
-            is_done = is_final and op.seq not in model.pending
+            is_done = is_final and op.seq in model.settled
             ack_seq = op.seq if is_done else 0
             self.expected[op.reply] = Expected(waits, consumer=model, ack_seq=ack_seq, resets=model.resets)
 
@@ -415,5 +414,5 @@ class Witness:
                 known.model.failed(now_ns)
                 for consumer in known.model.consumers.values():
                     consumer.taken_back(was_purged=known.model.purged_at >= 0)
-                    placing.place_again(consumer, int(stream.consumers[consumer.name].state.delivered_stream_seq))
-                known.model.tidy()
+                    placing.place_again(consumer)
+                known.model.tidy(stream.store.is_live)
