@@ -77,8 +77,7 @@ class Block(BlockSummary):
         """An index entry for a sequence without a record."""
         self.entries = append(self.entries, NO_RECORD)
         self.count += 1
-        self.mark_dead(self.count - 1)
-        self.absent_count += 1
+        self.mark_absent(self.count - 1)
 
     def put_tombstone(self, seq: i64, subject_id: i64, buried: i64) -> None:
         self.tombstone_seqs = append(self.tombstone_seqs, seq)

@@ -32,10 +32,11 @@ class BlockSummary:
         self.live_bytes: i64 = 0
         # Bytes of all records here, dead ones included.
         self.record_bytes: i64 = 0
-        # Entries without a record (burned or compacted away): they are dead too.
-        self.absent_count: i64 = 0
         self.dead_count: i64 = 0
         self.dead: vec[i64] = vec[i64]()
+        # Entries without a record (burned or compacted away): they are dead too.
+        self.absent_count: i64 = 0
+        self.absent: vec[i64] = vec[i64]()
         self.last_ts_ns: i64 = 0
         self.header_count: i64 = 0
         # What the head and the state notes say.
@@ -72,7 +73,7 @@ class BlockSummary:
     def mark_dead(self, index: i64) -> None:
         word: i64 = index >> WORD_SHIFT
         if word >= len(self.dead):
-            self.grow_dead_bits(word)
+            self.dead = grown(self.dead, word, self.count)
         self.dead[word] = self.dead[word] | (1 << (index & WORD_MASK))
         self.dead_count += 1
 
@@ -81,13 +82,27 @@ class BlockSummary:
         self.dead[word] = self.dead[word] & ~(1 << (index & WORD_MASK))
         self.dead_count -= 1
 
-    def grow_dead_bits(self, word: i64) -> None:
-        # To the end of the index at once: removals rarely come alone.
-        wanted: i64 = max(word + 1, (self.count + WORD_MASK) >> WORD_SHIFT)
-        bits = self.dead
-        while len(bits) < wanted:
-            bits = append(bits, 0)
-        self.dead = bits
+    def mark_absent(self, index: i64) -> None:
+        """Dead, and without a record."""
+        self.mark_dead(index)
+        word: i64 = index >> WORD_SHIFT
+        if word >= len(self.absent):
+            self.absent = grown(self.absent, word, self.count)
+        self.absent[word] = self.absent[word] | (1 << (index & WORD_MASK))
+        self.absent_count += 1
+
+    def is_absent(self, index: i64) -> bool:
+        word: i64 = index >> WORD_SHIFT
+        return word < len(self.absent) and (self.absent[word] >> (index & WORD_MASK)) & 1 == 1
+
+    def forget_mark(self, index: i64) -> None:
+        """The entry is taken back; whatever it was, the next one in its place begins alive."""
+        word: i64 = index >> WORD_SHIFT
+        if self.is_dead(index):
+            self.mark_live(index)
+        if self.is_absent(index):
+            self.absent[word] = self.absent[word] & ~(1 << (index & WORD_MASK))
+            self.absent_count -= 1
 
     def next_live_index(self, index: i64) -> i64:
         """Smallest live index at or after `index`, -1 if none."""
@@ -135,3 +150,11 @@ class BlockSummary:
                 return found
             found += 1
             index += 1
+
+
+def grown(bits: vec[i64], word: i64, count: i64) -> vec[i64]:
+    """Bits that reach a word, and the end of the index with it: removals rarely come alone."""
+    wanted: i64 = max(word + 1, (count + WORD_MASK) >> WORD_SHIFT)
+    while len(bits) < wanted:
+        bits = append(bits, 0)
+    return bits

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from jetspark.store.block import SUBJECT_MASK, Block
@@ -17,6 +18,8 @@ from jetspark.store.record import encode_tombstone, record_hash, record_length
 from jetspark.store.sidecar import encode_sidecar
 from jetspark.store.store_writer import StoreWriter
 
+# What may be wasted in any block: one in so many bytes of its full size.
+WASTE_SHARE: Final = 64
 # A block of tombstones only is looked at again when this share of the blocks (one in so many) was rewritten since.
 LOOK_AGAIN_SHARE: Final = 4
 
@@ -56,7 +59,9 @@ def is_wasteful(store: StoreWriter, block: Block) -> bool:
     needed: i64 = block.live_bytes + block.needed_note_bytes
     if block.live_count == 0 and (store.rewrite_count - block.rewrite_number) * LOOK_AGAIN_SHARE > len(store.blocks):
         needed = 0
-    return needed * 2 < block.size - HEAD_SIZE
+    wasted: i64 = block.size - HEAD_SIZE - needed
+    # A small block is left until it is dead: most die altogether before long.
+    return wasted > needed and wasted > store.block_size // WASTE_SHARE
 
 
 def buries_others(store: StoreWriter, block: Block) -> bool:
@@ -85,18 +90,18 @@ def rewrite(store: StoreWriter, block: Block) -> list[DiskOp]:
     """Rebuild the block from what has to stay."""
     if not block.has_data or not block.has_index:
         store.load(block)
-    # Looking up what its tombstones bury may bring other blocks in; this one stays.
-    block.pinned = True
     data = block.bytes_from(0)
     kept = Block(block.number, block.seed, block.base_seq)
     parts: list[bytes] = []
     if not store.memory:
         parts.append(data[:HEAD_SIZE])
         kept.size = HEAD_SIZE
-    keep_records(store, block, data, kept, parts)
+    # The new number of each subject, once it has one.
+    numbers = vec[i64]([-1] * len(block.subject_table))
+    keep_records(store, block, data, kept, parts, numbers)
     record_end: i64 = kept.size
     if not store.memory:
-        keep_tombstones(store, block, kept, parts)
+        keep_tombstones(store, block, kept, parts, numbers)
     raw = b"".join(parts)
     store.rewrite_count += 1
     block.rewrite_number = store.rewrite_count
@@ -126,11 +131,15 @@ def rewrite_ops(store: StoreWriter, block: Block, raw: bytes) -> list[DiskOp]:
     return [write, DiskOp(WRITE_CACHE, index_path(store.folder, block.number), encode_sidecar(block, raw))]
 
 
-def keep_records(store: StoreWriter, block: Block, data: bytes, kept: Block, parts: list[bytes]) -> None:
+def keep_records(
+    store: StoreWriter, block: Block, data: bytes, kept: Block, parts: list[bytes], numbers: vec[i64]
+) -> None:
     """Copy live records, and dead ones whose removal could still be undone."""
     undoable = set(store.undo_removed)
-    numbers: dict[int, int] = {}
     hash_size: i64 = 0 if store.memory else 8
+    # What lies together is copied together.
+    run_start: i64 = 0
+    run_end: i64 = 0
     index: i64 = 0
     while index < block.count:
         offset = block.offset_of(index)
@@ -138,49 +147,53 @@ def keep_records(store: StoreWriter, block: Block, data: bytes, kept: Block, par
         seq: i64 = block.base_seq + index
         if offset >= 0 and (live or seq in undoable):
             length = record_length(data, offset) - 8 + hash_size
-            if kept.count == 0:
-                kept.base_seq = seq
-            while kept.base_seq + kept.count < seq:
-                kept.put_absent()
-            parts.append(data[offset : offset + length])
-            kept.put(kept.size, table_number(block, index, kept, numbers))
-            kept.size += length
-            kept.record_bytes += length
+            if offset != run_end:
+                parts.append(data[run_start:run_end])
+                run_start = offset
+            run_end = offset + length
+            keep_entry(block, kept, seq, length, block.entries[index] & SUBJECT_MASK, numbers)
             if not live:
                 kept.mark_dead(kept.count - 1)
         index += 1
+    parts.append(data[run_start:run_end])
 
 
-def table_number(block: Block, index: i64, kept: Block, numbers: dict[int, int]) -> i64:
+def keep_entry(block: Block, kept: Block, seq: i64, length: i64, subject_id: i64, numbers: vec[i64]) -> None:
+    """The index entry of a record that is kept."""
+    if kept.count == 0:
+        kept.base_seq = seq
+    while kept.base_seq + kept.count < seq:
+        kept.put_absent()
+    kept.put(kept.size, kept_number(block, kept, subject_id, numbers))
+    kept.size += length
+    kept.record_bytes += length
+
+
+def kept_number(block: Block, kept: Block, subject_id: i64, numbers: vec[i64]) -> i64:
     """The subject's number in the new table, which has only the subjects still needed."""
-    old: i64 = block.entries[index] & SUBJECT_MASK
-    number = numbers.get(old)
-    if number is None:
+    number: i64 = numbers[subject_id]
+    if number < 0:
         number = len(kept.subject_table)
-        numbers[old] = number
-        kept.subject_table.append(block.subject_table[old])
+        numbers[subject_id] = number
+        kept.subject_table.append(block.subject_table[subject_id])
     return number
 
 
-def keep_tombstones(store: StoreWriter, block: Block, kept: Block, parts: list[bytes]) -> None:
-    """Copy the tombstones whose record may still lie in a block on disk."""
-    numbers: dict[bytes, int] = {subject: number for number, subject in enumerate(kept.subject_table)}
+def keep_tombstones(store: StoreWriter, block: Block, kept: Block, parts: list[bytes], numbers: vec[i64]) -> None:
+    """Write again the tombstones whose record may still lie in a block on disk."""
     at: i64 = 0
     count: i64 = len(block.tombstone_seqs)
     while at < count:
         seq: i64 = block.tombstone_seqs[at]
         if is_on_disk(store, seq, kept):
-            subject = block.subject_table[block.tombstone_ids[at]]
-            number = numbers.get(subject)
-            if number is None:
-                number = len(kept.subject_table)
-                numbers[subject] = number
-                kept.subject_table.append(subject)
+            subject_id: i64 = block.tombstone_ids[at]
             size: i64 = block.tombstone_sizes[at]
-            note = encode_tombstone(store.writer, seq, size < 0, block.last_ts_ns, subject, -size if size < 0 else size)
+            buried: i64 = -size if size < 0 else size
+            subject = block.subject_table[subject_id]
+            note = encode_tombstone(store.writer, seq, size < 0, block.last_ts_ns, subject, buried)
             parts.append(note)
             parts.append(record_hash(note, block.seed))
-            kept.put_tombstone(seq, number, size)
+            kept.put_tombstone(seq, kept_number(block, kept, subject_id, numbers), size)
             kept.size += len(note) + 8
         at += 1
 
@@ -198,11 +211,7 @@ def is_on_disk(store: StoreWriter, seq: i64, kept: Block) -> bool:
     index: i64 = seq - block.base_seq
     if index < 0 or index >= block.count:
         return False
-    if block.absent_count == 0:
-        return True
-    if not block.has_index:
-        store.load_index(block)
-    return block.offset_of(index) >= 0
+    return not block.is_absent(index)
 
 
 def adopt(block: Block, kept: Block, raw: bytes) -> None:
@@ -214,6 +223,7 @@ def adopt(block: Block, kept: Block, raw: bytes) -> None:
     block.absent_count = kept.absent_count
     block.dead_count = kept.dead_count
     block.dead = kept.dead
+    block.absent = kept.absent
     block.entries = kept.entries
     block.subject_table = kept.subject_table
     block.tombstone_seqs = kept.tombstone_seqs

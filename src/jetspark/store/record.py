@@ -78,7 +78,17 @@ def encode_tombstone(writer: BytesWriter, seq: i64, erase: bool, ts_ns: i64, sub
     seq_field: i64 = seq | NOTE_BIT
     if erase:
         seq_field = seq_field | ERASED_BIT
-    return encode_record(writer, seq_field, ts_ns, subject, 0, _U32.pack(buried))
+    if COMPILED:
+        writer.truncate(0)
+        subject_size: i64 = len(subject)
+        put_u32(writer, 34 + subject_size)
+        write_i64_le(writer, seq_field)
+        write_i64_le(writer, ts_ns)
+        put_u16(writer, subject_size)
+        writer.write(subject)
+        put_u32(writer, buried)
+        return writer.getvalue()
+    return encode_record_plain(seq_field, ts_ns, subject, 0, _U32.pack(buried))
 
 
 def encode_state(writer: BytesWriter, first_seq: i64, last_seq: i64, last_ts_ns: i64) -> bytes:

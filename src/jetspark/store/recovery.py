@@ -174,7 +174,6 @@ class Recovery:
         block.size = car.raw_size
         block.written_size = car.raw_size
         block.sealed_size = car.raw_size
-        block.absent_count = car.absent_count
         block.live_count = car.count - car.absent_count
         block.live_bytes = car.record_bytes
         block.record_bytes = car.record_bytes
@@ -201,7 +200,7 @@ class Recovery:
         at: i64 = 0
         while at < car.count:
             if block.entries[at] == NO_RECORD:
-                block.mark_dead(at)
+                block.mark_absent(at)
             at += 1
         return True
 

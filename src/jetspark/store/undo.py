@@ -160,18 +160,14 @@ def cut_block(store: StoreWriter, block: Block, mark: Mark) -> None:
         store.load(block)
     index: i64 = mark.open_count
     while index < block.count:
-        live = block.is_live(index)
-        if block.entries[index] == NO_RECORD:
-            block.absent_count -= 1
-        else:
+        if block.entries[index] != NO_RECORD:
             block.read(index, store.scratch)
             size = store.scratch.raw_size()
             block.record_bytes -= size
-            if live:
+            if block.is_live(index):
                 block.live_count -= 1
                 block.live_bytes -= size
-        if not live and block.is_dead(index):
-            block.mark_live(index)
+        block.forget_mark(index)
         index += 1
     for subject in block.subject_table[mark.open_subject_count :]:
         state = store.subjects.get(subject)
