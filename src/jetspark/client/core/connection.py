@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from jetspark.client.core.frames import PING, PONG, SubjectBook, publish_frame
+from jetspark.client.core.frames import PING, PONG, FrameMaker, SubjectBook
 from jetspark.client.core.message import MessageCore
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.routes import AckMux, Inbox, RequestMux, Route
@@ -82,6 +82,7 @@ class ConnectionCore(ClientHandler):
         self.info: dict[str, Any] = {}
         self.payload_size_max: int = 1024 * 1024
         self.subjects = SubjectBook()
+        self._frames = FrameMaker()
         self.routes: dict[bytes, Route] = {}
         self._next_sid: int = 0
         # Sent at any time: the handshake, pongs, and the subscriptions after a reconnect.
@@ -281,7 +282,7 @@ class ConnectionCore(ClientHandler):
         known = self.subjects.checked.get(subject)
         if known is None:
             known = self.subjects.literal(subject)
-        frame = publish_frame(known, reply, block, data)
+        frame = self._frames.publish(known, reply, block, data)
         self.send(frame)
         return frame
 
