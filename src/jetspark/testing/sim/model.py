@@ -187,6 +187,8 @@ class StreamModel:
         config = self.config
         if config.sealed:
             return Outcome(refusal="sealed")
+        if 0 < config.max_msg_size < len(attempt.header) + len(attempt.payload):
+            return Outcome(refusal="too large")
         refusal = self._expectation_refusal(attempt)
         if refusal:
             return Outcome(refusal=refusal)
@@ -197,8 +199,6 @@ class StreamModel:
             return Outcome(refusal="wrong last message id")
         if attempt.rollup and (not config.allow_rollup_hdrs or config.deny_purge):
             return Outcome(refusal="rollup not permitted")
-        if 0 < config.max_msg_size < len(attempt.header) + len(attempt.payload):
-            return Outcome(refusal="too large")
         if now_ns < self.failed_until_ns:
             return Outcome(refusal="disk failed")
         if not self._is_wanted(attempt.subject):
@@ -246,7 +246,8 @@ class StreamModel:
             replaced = [old for old in self.seqs if old < seq]
         elif attempt.rollup == b"sub":
             replaced = [old for old in self.on_subject(attempt.subject) if old < seq]
-        if replaced:
+        is_filtered = any(consumer.patterns and b">" not in consumer.patterns for consumer in self.consumers.values())
+        if replaced or (attempt.rollup == b"sub" and is_filtered):
             self.purged_at = self.collected_count
             self.remove_many(replaced)
             self._forget_purged()
@@ -272,12 +273,9 @@ class StreamModel:
 
     def enforce_all(self) -> None:
         """The same for every subject, after an update or a restart."""
-        per_subject = self.config.max_msgs_per_subject
-        if per_subject > 0:
-            for subject in dict.fromkeys(kept.subject for kept in self.messages.values()):
-                on_subject = self.on_subject(subject)
-                self.remove_many(on_subject[: max(0, len(on_subject) - per_subject)])
         self.enforce(b"")
+        for subject in dict.fromkeys(kept.subject for kept in self.messages.values()):
+            self.enforce(subject)
 
     def remove_many(self, seqs: list[int]) -> None:
         """Remove messages, whoever may still have wanted them."""
@@ -309,7 +307,8 @@ class StreamModel:
         if below_seq > 0:
             chosen = [seq for seq in chosen if seq < below_seq]
         self.remove_many(chosen)
-        self._forget_purged()
+        if keep <= 0 or chosen:
+            self._forget_purged()
         if not subject_filter and keep <= 0 and below_seq > self.last_seq + 1:
             self.last_seq = below_seq - 1
         return before - len(self.seqs)

@@ -35,7 +35,7 @@ def place(consumer: ConsumerModel) -> None:
         last = {stream.messages[seq].subject: seq for seq in matching}
         consumer.first_list = sorted(last.values())
         consumer.list_until_seq = stream.last_seq
-        consumer.next_seq = stream.last_seq + 1
+        consumer.next_seq = stream.last_seq + 1 if consumer.first_list else max(stream.last_seq, first)
     else:
         consumer.next_seq = first
     consumer.base_seq = consumer.next_seq
