@@ -123,6 +123,8 @@ def verify(stream: Stream, publish: Publish) -> None:
     if stream.config.sealed:
         raise make(ErrorCode.STREAM_SEALED)
     verify_size(stream, publish)
+    if len(publish.header) > HEADER_SIZE_MAX:
+        raise make(ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM)
     if publish.asks:
         verify_headers(stream, publish)
         if publish.duplicate_of > 0:
@@ -131,8 +133,6 @@ def verify(stream: Stream, publish: Publish) -> None:
     if features is not None:
         features.apply_counter(publish)
         verify_size(stream, publish)
-    if len(publish.header) > HEADER_SIZE_MAX:
-        raise make(ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM)
     verify_disk(stream)
     if is_unwanted(stream, publish):
         return

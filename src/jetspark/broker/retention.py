@@ -74,16 +74,16 @@ class RetentionKeeper(TimerOwner):
     def enforce_all(self) -> None:
         """After an update or a restart: everything over a limit goes now."""
         store = self._stream.store
-        if self.per_subject_max > 0:
-            over = [s for s, state in store.subjects.items() if state.message_count > self.per_subject_max]
-            for subject in over:
-                self.enforce_subject(subject)
         if self.messages_max > 0:
             while store.message_count > self.messages_max:
                 self._stream.remove(store.first_seq, False)
         if self.bytes_max > 0:
             while store.byte_count > self.bytes_max and store.message_count > 0:
                 self._stream.remove(store.first_seq, False)
+        if self.per_subject_max > 0:
+            over = [s for s, state in store.subjects.items() if state.message_count > self.per_subject_max]
+            for subject in over:
+                self.enforce_subject(subject)
         self._stream.broker.timers.cancel(self._age_timer)
         if self.age_max_ns > 0 and store.message_count > 0:
             self._arm_age()

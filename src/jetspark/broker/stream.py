@@ -322,12 +322,18 @@ class Stream:
         else:
             patterns = [filter_subject] if filter_subject else []
             count = store.purge_subject(SubjectFilter(patterns), below_seq, keep)
+        if keep <= 0:
+            self._skip_purged(filter_subject)
+        if keep <= 0 or count > 0:
+            self.after_purge()
+        self.mark_dirty()
+        return count
+
+    def _skip_purged(self, filter_subject: bytes) -> None:
+        """Consumers of nothing but what went look only at what comes."""
         for consumer in self.consumers.values():
             consumer.second_thoughts.before_jump()
             jumps.skip_purged(consumer, filter_subject)
-        self.after_purge()
-        self.mark_dirty()
-        return count
 
     def roll_up(self, subject: bytes, whole_stream: bool, seq: i64) -> None:
         """The message just stored replaces what came before it."""
@@ -335,7 +341,9 @@ class Stream:
             self.purge_below(seq)
         else:
             count = self.store.purge_subject(SubjectFilter([subject]), seq, 0)
-            if count > 0:
+            if self.filtered:
+                self._skip_purged(subject)
+            if count > 0 or self.filtered:
                 self.after_purge()
         self.mark_dirty()
 

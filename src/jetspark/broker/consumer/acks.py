@@ -22,7 +22,9 @@ def receive(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: 
     """One acknowledgement."""
     consumer.lifecycle.active()
     if stream_seq >= consumer.next_seq and not consumer.first_list:
-        # Not delivered yet: somebody made this subject up.
+        # Not delivered yet, or not any more since a reset. What would have changed nothing is confirmed all the same.
+        if reply and (body.startswith(b"-NAK") or body == b"+WPI"):
+            confirm(consumer, reply)
         return
     if not body or body == b"+ACK" or body == b"+OK":
         acknowledge(consumer, stream_seq, consumer_seq, deliveries)

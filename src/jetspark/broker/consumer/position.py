@@ -50,7 +50,8 @@ def starting_seq(consumer: Consumer) -> i64:
     if policy == DeliverPolicy.LAST_PER_SUBJECT:
         consumer.list_until_seq = store.last_seq
         list_last_per_subject(consumer, 0, store.last_seq)
-        return store.last_seq + 1
+        # Without any, nats-server stands at the last message, which does not match either.
+        return store.last_seq + 1 if consumer.first_list else max(store.last_seq, first)
     return first
 
 

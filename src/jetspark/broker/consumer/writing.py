@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 
 def delivery_size(consumer: Consumer) -> i64:
-    """What the picked message counts against a byte budget: subject, reply, headers, and the payload even where only
-    headers are sent."""
+    """What the picked message counts against a byte budget: subject, reply, and headers and payload as they are sent."""
     view = consumer.view
-    return len(view.subject) + reply_size(consumer) + view.header_size + view.body_size
+    size = len(view.subject) + reply_size(consumer)
+    if not consumer.headers_only:
+        return size + view.header_size + view.body_size
+    # The line that tells the payload's size, in a block of its own where the message has none.
+    line = len(b"Nats-Msg-Size: \r\n") + digits(view.body_size)
+    return size + line + (view.header_size if view.header_size > 0 else len(headers.EMPTY))
 
 
 def reply_subject(consumer: Consumer) -> bytes:
