@@ -20,8 +20,9 @@ from jetspark.testing.sim.violation import require
 from jetspark.testing.sim.witness import KnownConsumer, KnownStream, Witness
 
 
-def take_stock(witness: Witness) -> None:
-    """Compare what a start found with what it must have found, and go on from there."""
+def take_stock(witness: Witness, *, is_certain: bool) -> None:
+    """Compare what a start found with what it must have found, and go on from there. Without certainty (a power failure
+    where nothing was synced, a disk that rots) messages may be missing, but none is there that was never published."""
     found = dict(witness.jetstream.streams)
     lives = [*witness.streams.values(), *witness.leaving]
     witness.streams = {}
@@ -37,20 +38,22 @@ def take_stock(witness: Witness) -> None:
             continue
         require(known.life.may_exist, "a stream that was deleted stays deleted", known.model.name)
         del found[known.model.name]
-        compare_stream(stream, known)
+        compare_stream(stream, known, is_certain=is_certain)
         witness.streams[known.model.name] = known
     require(not found, "no stream comes from nowhere", list(found))
 
 
-def compare_stream(stream: Stream, known: KnownStream) -> None:
+def compare_stream(stream: Stream, known: KnownStream, *, is_certain: bool) -> None:
     """One stream and its consumers."""
     model = known.model
     messages = live_messages(stream, model)
     model.config = stream.config
-    if known.life.deleted == Stage.NONE or known.life.deleted == Stage.DECIDED:
+    for seq, message in messages.items():
+        require(message in model.published.get(seq, []), "what is there was published", model.name, message)
+    if is_certain and known.life.deleted <= Stage.DECIDED:
         check_durable(model, messages, stream)
-    adopt(model, stream, messages)
-    compare_consumers(stream, known)
+    adopt(model, stream, messages, is_certain=is_certain)
+    compare_consumers(stream, known, is_certain=is_certain)
     known.life.recovered()
 
 
@@ -105,14 +108,14 @@ def still_due(model: StreamModel, found: dict[int, Message]) -> list[Message]:
     return [message for seq, message in durable.items() if seq in together.messages]
 
 
-def adopt(model: StreamModel, stream: Stream, found: dict[int, Message]) -> None:
+def adopt(model: StreamModel, stream: Stream, found: dict[int, Message], *, is_certain: bool) -> None:
     """Go on from what is there."""
     model.messages = dict(found)
     model.seqs = list(found)
     model.byte_count = sum(model.size_of(m.subject, m.header, m.payload) for m in found.values())
     model.last_seq = int(stream.store.last_seq)
     model.last_ts_ns = int(stream.store.last_ts_ns)
-    model.ids = find_ids(model, stream, found)
+    model.ids = find_ids(model, stream, found, is_certain=is_certain)
     last = found.get(model.last_seq)
     model.last_id = last.message_id if last is not None else b""
     model.failed_until_ns = 0
@@ -121,7 +124,9 @@ def adopt(model: StreamModel, stream: Stream, found: dict[int, Message]) -> None
     model.settle_durable()
 
 
-def find_ids(model: StreamModel, stream: Stream, found: dict[int, Message]) -> dict[bytes, tuple[int, int]]:
+def find_ids(
+    model: StreamModel, stream: Stream, found: dict[int, Message], *, is_certain: bool
+) -> dict[bytes, tuple[int, int]]:
     """The ids the stream knows: those of all messages within the window, and perhaps of some that have just left."""
     now_ns = int(stream.broker.now_ns)
     before = model.ids
@@ -130,7 +135,7 @@ def find_ids(model: StreamModel, stream: Stream, found: dict[int, Message]) -> d
         if message.message_id and message.ts_ns + model.config.duplicate_window > now_ns:
             entry = known.get(message.message_id)
             require(entry is not None and entry[0] >= message.seq, "ids survive a start", model.name, message, entry)
-    for name, (seq, _) in known.items():
+    for name, (seq, _) in known.items() if is_certain else ():
         published = [*model.appended.get(seq, []), *filter(None, (model.durable.messages.get(seq), found.get(seq)))]
         # One whose message went at the last start may still be known.
         is_true = before.get(name, (0, 0))[0] == seq or any(message.message_id == name for message in published)
@@ -138,7 +143,7 @@ def find_ids(model: StreamModel, stream: Stream, found: dict[int, Message]) -> d
     return known
 
 
-def compare_consumers(stream: Stream, known: KnownStream) -> None:
+def compare_consumers(stream: Stream, known: KnownStream, *, is_certain: bool) -> None:
     """The consumers of one stream."""
     found = dict(stream.consumers)
     lives = [*known.consumers.values(), *known.leaving]
@@ -152,7 +157,10 @@ def compare_consumers(stream: Stream, known: KnownStream) -> None:
             continue
         require(consumer.life.may_exist, "a consumer that was deleted stays deleted", consumer.model.name)
         del found[consumer.model.name]
-        compare_state(own, consumer)
+        if is_certain:
+            compare_state(own, consumer)
+        else:
+            consumer.model.confirmed.clear()
         adopt_consumer(own, consumer, known.model)
         known.consumers[consumer.model.name] = consumer
         known.model.consumers[consumer.model.name] = consumer.model

@@ -27,7 +27,7 @@ def stream_config(rng: Random, name: str, description: str, *, file_share: float
     if rng.random() < 0.3:
         config["max_msgs"] = rng.choice((1, 5, 30))
     if rng.random() < 0.2:
-        config["max_bytes"] = rng.choice((300, 2_000, 20_000))
+        config["max_bytes"] = rng.choice((300, 2_000, 20_000, 100_000))
     if rng.random() < 0.3:
         config["max_msgs_per_subject"] = rng.choice((1, 2, 10))
         config["discard_new_per_subject"] = config["discard"] == "new" and rng.random() < 0.5

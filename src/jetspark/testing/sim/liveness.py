@@ -23,6 +23,7 @@ BATCH = 1000
 def come_to_rest(world: World) -> None:
     """Let everything happen that is still to happen, and see that it did."""
     world.faults_on = False
+    world.empty_disk()
     world.note("the faults stop")
     for client in [client for client in world.clients if client.is_stalled]:
         world.stall(client)

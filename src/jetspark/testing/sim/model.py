@@ -113,6 +113,8 @@ class StreamModel:
         self.in_flight: Mark | None = None
         # Every message that was given a sequence since the durable mark, also those taken back since.
         self.appended: dict[int, list[Message]] = {}
+        # Every message that ever had a sequence.
+        self.published: dict[int, list[Message]] = {}
         # Messages removed, each with the number of commits collected by then: not durable until a later one is done.
         self.removed: dict[int, int] = {}
         self.collected_count = 0
@@ -176,6 +178,7 @@ class StreamModel:
         self.last_seq = new.seq
         self.last_ts_ns = new.ts_ns
         self.appended.setdefault(new.seq, []).append(new)
+        self.published.setdefault(new.seq, []).append(new)
 
     def _is_wanted(self, subject: bytes) -> bool:
         if self.config.retention != Retention.INTEREST:

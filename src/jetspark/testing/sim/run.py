@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
@@ -10,6 +11,7 @@ from jetspark.testing.sim import swarm
 from jetspark.testing.sim.liveness import come_to_rest
 from jetspark.testing.sim.workload import Workload
 from jetspark.testing.sim.world import World
+from jetspark.testing.sim_disk import SimDisk
 
 STEPS = 400
 
@@ -22,13 +24,18 @@ class Result:
     step_count: int
     counts: dict[str, int] = field(default_factory=dict)
     failure: str = ""
+    digest: int = 0
 
 
-def run_seed(seed: int, steps: int = STEPS) -> Result:
+def run_seed(seed: int, steps: int = STEPS, make_disk: Callable[[Random], SimDisk] = SimDisk) -> Result:
     """Run one seed; a broken promise, or any error of the broker's, is in the result."""
     rng = Random(seed)
-    rates = swarm.draw(rng)
-    world = World(rng, rates)
+    world = World(rng, swarm.draw(rng), make_disk)
+    return run_world(world, seed, steps)
+
+
+def run_world(world: World, seed: int, steps: int) -> Result:
+    """Let clients and faults loose on a world, then see that it comes to rest."""
     workload = Workload(world)
     result = Result(seed, 0, world.witness.counts)
     try:
@@ -38,6 +45,7 @@ def run_seed(seed: int, steps: int = STEPS) -> Result:
     except Exception:  # noqa: BLE001 - whatever the broker raises is a finding
         result.failure = describe(world, seed, steps)
     result.step_count = world.step_count
+    result.digest = world.digest
     return result
 
 
@@ -48,5 +56,8 @@ def describe(world: World, seed: int, steps: int) -> str:
         text = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
         lines.append(f"  {now_ns} {what}: {text.strip()[:180]!r}")
     lines.append(traceback.format_exc())
-    lines.append(f"again: make sim SEED={seed}   (python -m jetspark.testing.sim --seed {seed} --steps {steps})")
+    options = "" if steps == STEPS else f' ARGS="--steps {steps}"'
+    lines.append(
+        f"again: make sim SEED={seed}{options}   (python -m jetspark.testing.sim --seed {seed} --steps {steps})"
+    )
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 # What may happen in one step, and how often it does in an average run.
@@ -29,7 +29,13 @@ ACTIONS: dict[str, float] = {
     "connect": 0.8,
     "disconnect": 0.4,
     "stall": 0.4,
+    "fill disk": 0.1,
+    "empty disk": 0.5,
+    "set clock back": 0.1,
 }
+
+
+FAULTS = ("fill disk", "empty disk", "set clock back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,14 @@ class Swarm:
     cut_rate: float
     # Ends of steps in time: the longest, in milliseconds.
     advance_max_ms: int
+    payload_max: int
+    # Sync before every acknowledgement; without it a power failure may take the newest messages.
+    sync_always: bool
+    # Of clean restarts, those after which one bit of a block is another.
+    rot_share: float
+    has_byte_limits: bool = True
+    # A commit is done within the turn that asked for it.
+    commits_at_once: bool = False
 
 
 def draw(rng: Random) -> Swarm:
@@ -75,4 +89,24 @@ def draw(rng: Random) -> Swarm:
         consumer_max=rng.choice((1, 2, 4)),
         cut_rate=rng.choice((0.0, 0.1, 0.5)),
         advance_max_ms=rng.choice((5, 200, 3000)),
+        payload_max=rng.choice((80, 80, 80, 8000)),
+        sync_always=rng.random() < 0.9,
+        rot_share=rng.choice((0.0, 0.0, 0.0, 0.5)),
+    )
+
+
+def calm(swarm: Swarm, *, file_share: float) -> Swarm:
+    """The same run without faults, with commits that take no time, and nothing that depends on sizes in bytes."""
+    return replace(
+        swarm,
+        weights=tuple(
+            0.0 if name in FAULTS else weight for name, weight in zip(swarm.actions, swarm.weights, strict=True)
+        ),
+        crash_rate=0.0,
+        restart_rate=0.0,
+        fault_rate=0.0,
+        file_share=file_share,
+        sync_always=True,
+        has_byte_limits=False,
+        commits_at_once=True,
     )

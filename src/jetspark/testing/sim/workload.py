@@ -57,6 +57,9 @@ class Workload:
             "connect": self.connect,
             "disconnect": self.disconnect,
             "stall": self.stall,
+            "fill disk": world.fill_disk,
+            "empty disk": world.empty_disk,
+            "set clock back": world.set_clock_back,
         }
 
     def step(self) -> None:
@@ -141,7 +144,7 @@ class Workload:
         """One message, plain more often than not."""
         rng = self.rng
         subject = f"{stream.name}.{rng.choice(configs.WORDS)}".encode()
-        payload = b"%d " % self.next_serial() + b"x" * rng.choice((0, 5, 30, 80))
+        payload = b"%d " % self.next_serial() + b"x" * rng.choice((0, 5, 30, self.world.swarm.payload_max))
         if rng.random() < 0.6:
             return Attempt(subject, b"", payload)
         lines: list[tuple[bytes, bytes]] = []
@@ -265,6 +268,8 @@ class Workload:
         config = configs.stream_config(
             self.rng, name, f"life {self.next_serial()}", file_share=self.world.swarm.file_share
         )
+        if not self.world.swarm.has_byte_limits:
+            config.pop("max_bytes", None)
         self._configs[config["description"]] = config
         self.call(f"STREAM.CREATE.{name}", name, document=config)
 

@@ -6,8 +6,11 @@ here decides what clients want (`workload`) or what is right (`witness`).
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import zlib
 from collections import deque
+from collections.abc import Callable
 from random import Random
 
 from jetspark.broker.broker import Broker, PendingCommit
@@ -32,15 +35,19 @@ DEEP_EVERY = 64
 class World:
     """One broker and everything around it."""
 
-    def __init__(self, rng: Random, swarm: Swarm) -> None:
+    def __init__(self, rng: Random, swarm: Swarm, make_disk: Callable[[Random], SimDisk] = SimDisk) -> None:
         self.rng = rng
         self.swarm = swarm
         self.now_ns = START_NS
-        self.disk = SimDisk(rng)
+        # Chance of their own for the disk and the broker, so that what clients do does not depend on either.
+        self._broker_chance = Random(rng.getrandbits(64))
+        self.disk = make_disk(Random(rng.getrandbits(64)))
         self.witness = Witness()
         self.clients: list[SimClient] = []
         self.commit: PendingCommit | None = None
         self.trace: deque[tuple[int, str, object]] = deque(maxlen=TRACE_SIZE)
+        # Of everything that happened: two runs of one seed have the same.
+        self.digest = 0
         self.step_count = 0
         self.faults_on = True
         self._client_count = 0
@@ -50,6 +57,8 @@ class World:
     def note(self, what: str, detail: object = "") -> None:
         """Remember a step for the case that a later one goes wrong."""
         self.trace.append((self.now_ns, what, detail))
+        text = detail if isinstance(detail, bytes) else f"{self.now_ns} {what} {detail}".encode()
+        self.digest = zlib.crc32(text, self.digest)
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -59,7 +68,8 @@ class World:
         options.server_id = "SIM"
         options.jetstream = True
         options.store_dir = "/store"
-        broker = Broker(options, self.disk, self.rng.randbytes, self.now_ns, Gate())
+        options.sync_always = self.swarm.sync_always
+        broker = Broker(options, self.disk, self._broker_chance.randbytes, self.now_ns, Gate())
         broker.recover()
         self.broker = broker
         self.witness.broker = broker
@@ -144,7 +154,10 @@ class World:
                 self.witness.collected(self.commit)
                 self.note("commit begins", f"{len(self.commit.ops)} operations")
             self.drain()
-        self.compare()
+        if self.swarm.commits_at_once and self.commit is not None:
+            self.finish_commit()
+        else:
+            self.compare()
 
     def compare(self) -> None:
         """The broker's books against the models."""
@@ -174,7 +187,7 @@ class World:
     def _perform(self, ops: list[DiskOp]) -> str:
         """Do what the commit asks; why not, if the disk fails."""
         victim = -1
-        if self.faults_on and ops and self.rng.random() < self.swarm.fault_rate:
+        if self.faults_on and ops and self.swarm.fault_rate > 0 and self.rng.random() < self.swarm.fault_rate:
             victim = self.rng.randrange(len(ops))
         try:
             for position, op in enumerate(ops):
@@ -205,13 +218,15 @@ class World:
         ops = self.commit.ops if self.commit is not None else []
         done = self.rng.randrange(len(ops) + 1)
         self.note("power fails" if takes_power else "kill -9", f"{done} of {len(ops)} operations done")
-        for op in ops[:done]:
-            self.disk.perform(op)
-        if done < len(ops):
-            self._perform_torn(ops[done])
+        with contextlib.suppress(OSError):
+            for op in ops[:done]:
+                self.disk.perform(op)
+            if done < len(ops):
+                self._perform_torn(ops[done])
         if takes_power:
             self.disk.crash()
-        self._restarted("power loss" if takes_power else "kill")
+        is_certain = self.swarm.sync_always or not takes_power
+        self._restarted("power loss" if takes_power else "kill", is_certain=is_certain)
 
     def restart(self) -> None:
         """A clean stop and a new start."""
@@ -223,16 +238,43 @@ class World:
         self.end_turn()
         while self.commit is not None:
             self.finish_commit()
-        self._restarted("restart")
+        rots = self.rng.random() < self.swarm.rot_share and self._rot()
+        self._restarted("restart after rot" if rots else "restart", is_certain=not rots)
 
-    def _restarted(self, how: str) -> None:
+    def _rot(self) -> bool:
+        """One bit of a block becomes another, in a place chance chooses; False when there is nothing to rot."""
+        blocks = [path for path, file in self.disk.files.items() if path.endswith(".blk") and file.content]
+        if not blocks:
+            return False
+        path = self.rng.choice(blocks)
+        position = self.rng.randrange(len(self.disk.files[path].content))
+        self.note("rot", f"{path} at {position}")
+        self.disk.flip_bit(path, position, self.rng.randrange(8))
+        return True
+
+    def _restarted(self, how: str, *, is_certain: bool) -> None:
         self.commit = None
         self.clients = []
         self._start()
         self.witness.count(how)
-        aftermath.take_stock(self.witness)
+        aftermath.take_stock(self.witness, is_certain=is_certain)
         recounts.check_all(self.witness, self.now_ns, deep=True)
         self.end_turn()
+
+    def fill_disk(self) -> None:
+        """Almost no room is left."""
+        self.disk.capacity_bytes = self.disk.used_bytes() + self.rng.choice((1, 60, 1000))
+        self.note("the disk is full", self.disk.capacity_bytes)
+
+    def empty_disk(self) -> None:
+        """There is room again."""
+        self.disk.capacity_bytes = 0
+        self.note("the disk has room")
+
+    def set_clock_back(self) -> None:
+        """The machine's clock is set back a little."""
+        self.now_ns -= self.rng.randrange(300_000_000)
+        self.note("clock set back")
 
     def stall(self, client: SimClient) -> None:
         """A client stops reading, or goes on."""
