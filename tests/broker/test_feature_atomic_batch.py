@@ -350,9 +350,10 @@ def test_counters_add_up_inside_a_batch() -> None:
         "count": 3,
     }
 
-    assert client.api("STREAM.MSG.GET.S", {"last_by_subj": "S.a"})["message"]["data"] == base64.b64encode(
-        b'{"val":"3"}'
-    ).decode()
+    assert (
+        client.api("STREAM.MSG.GET.S", {"last_by_subj": "S.a"})["message"]["data"]
+        == base64.b64encode(b'{"val":"3"}').decode()
+    )
 
 
 def test_a_message_nobody_wants_uses_up_its_sequence() -> None:

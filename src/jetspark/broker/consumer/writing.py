@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def delivery_size(consumer: Consumer) -> i64:
-    """What the picked message counts against a byte budget: subject, reply, and headers and payload as they are sent."""
+    """What the picked message counts against a byte budget: subject, reply, headers and payload as they are sent."""
     view = consumer.view
     size = len(view.subject) + reply_size(consumer)
     if not consumer.headers_only:

@@ -106,9 +106,7 @@ def receive(jetstream: JetStream, session: Session, verb: bytes, reply: bytes, h
     return True
 
 
-def pull(
-    jetstream: JetStream, session: Session, consumer: Consumer, reply: bytes, header: bytes, body: bytes
-) -> None:
+def pull(jetstream: JetStream, session: Session, consumer: Consumer, reply: bytes, header: bytes, body: bytes) -> None:
     """A pull request that carries headers."""
     if api_level_is_met(headers.find_value(header, REQUIRED_LEVEL)):
         pulls.request(consumer, reply, body)
