@@ -141,6 +141,7 @@ class Block(BlockSummary):
         self.segments = []
         self.segment_starts = vec[i64]()
         self.has_data = False
+        self.probe_count = 0
         self.missing_end = self.sealed_size
         self.forget_near()
 

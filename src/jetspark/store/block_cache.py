@@ -73,7 +73,7 @@ def footprint(block: Block) -> i64:
     """Bytes that the parts of a block take which could be dropped. The index of the open block could not."""
     held: i64 = block.sealed_size - block.missing_end
     if block.has_index and block.closed:
-        held += 8 * block.count
+        held += 8 * (block.count + len(block.subject_table))
     return held
 
 

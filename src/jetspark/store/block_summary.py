@@ -48,6 +48,11 @@ class BlockSummary:
         # Bytes of notes that were still needed when the block was last rewritten, and which rewrite that was.
         self.needed_note_bytes: i64 = 0
         self.rewrite_number: i64 = 0
+        # Where the entries begin in its index file; 0 when it has none.
+        self.index_start: i64 = 0
+        # The entry that was read alone last, and how many were: many of them, or one after the other, and it is loaded.
+        self.probe_index: i64 = -2
+        self.probe_count: i64 = 0
         # The commit that will make the latest removal in this block durable.
         self.removal_epoch: i64 = 0
         # Waits to be looked at by compaction.

@@ -179,6 +179,7 @@ class Recovery:
         block.record_bytes = car.record_bytes
         block.last_ts_ns = car.last_ts_ns
         block.header_count = car.header_count
+        block.index_start = car.front_size
         block.state_first_seq = max(block.state_first_seq, car.state_first_seq)
         block.state_last_seq = max(block.state_last_seq, car.state_last_seq)
         block.state_last_ts_ns = max(block.state_last_ts_ns, car.state_last_ts_ns)

@@ -112,6 +112,7 @@ def encode_sidecar(block: Block, raw: bytes) -> bytes:
         xxh3_64_digest(index),
     )
     front = fixed + subjects + tombstones
+    block.index_start = len(front) + HASH_SIZE
     return front + xxh3_64_digest(front) + index
 
 

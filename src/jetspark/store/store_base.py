@@ -14,17 +14,21 @@ from librt.vecs import append, vec
 from mypy_extensions import i64
 from xxhash import xxh3_64_digest
 
-from jetspark.store.block import NO_RECORD, Block
+from jetspark.store.block import NO_RECORD, OFFSET_SHIFT, Block
 from jetspark.store.block_cache import SHARED, BlockCache
 from jetspark.store.block_head import HEAD_SIZE, block_path, index_path
 from jetspark.store.disk import COMPRESSED_MAGIC, Disk, decompress_block
-from jetspark.store.record import valid_length
+from jetspark.store.numbers import get_i64
+from jetspark.store.record import read_record, record_length, record_seq_field, record_subject, valid_length
 from jetspark.store.scan import BlockScanner
 from jetspark.store.sidecar import ENTRY_SIZE, FRONT_READ_SIZE, Sidecar, decode_front, decode_index, front_size_of
 from jetspark.store.subject_state import SubjectState
 from jetspark.store.view import RecordView
 
 BLOCK_SIZE: Final = 8 * 1024 * 1024
+# A record is read alone, with so much at first, until so many of a block were: loading it costs about as much.
+PROBE_SIZE: Final = 1024
+PROBES_MAX: Final = 256
 
 
 class StoreOptions:
@@ -136,19 +140,58 @@ class StoreBase:
             index = seq - block.base_seq
         if block.live_count == 0 or (block.dead_count != 0 and block.is_dead(index)):
             return False
-        if (not block.has_data or not block.has_index) and not self.bring(block, index):
-            return False
+        if not block.has_data or not block.has_index:
+            return self.view_cold(block, index, into)
         block.read(index, into)
         return True
 
-    def bring(self, block: Block, index: i64) -> bool:
-        """Bring the record at an index into memory; False if it turns out to be damaged."""
-        if block.has_index and block.offset_of(index) >= block.missing_end:
-            return True
-        self.load(block)
-        # Loading may have looked at other blocks, because of damage.
-        self.near = block
-        return block.is_live(index)
+    def view_cold(self, block: Block, index: i64, into: RecordView) -> bool:
+        """The same for a block that is not, or not wholly, in memory."""
+        if not block.has_index or block.offset_of(index) < block.missing_end:
+            if self.probe(block, index, into):
+                return True
+            self.load(block)
+            # Loading may have looked at other blocks, because of damage.
+            self.near = block
+            if not block.is_live(index):
+                return False
+        block.read(index, into)
+        return True
+
+    def probe(self, block: Block, index: i64, into: RecordView) -> bool:
+        """Read one record alone; False if the block should be loaded instead, or the record is not sound."""
+        is_next = index == block.probe_index + 1
+        block.probe_index = index
+        block.probe_count += 1
+        if is_next or block.is_packed or block.probe_count > PROBES_MAX:
+            return False
+        try:
+            data = self.read_alone(block, index)
+        except OSError:
+            return False
+        if not data or record_seq_field(data, 0) != block.base_seq + index:
+            return False
+        read_record(data, 0, into)
+        into.subject = self.shared_subject(record_subject(data, 0))
+        return True
+
+    def read_alone(self, block: Block, index: i64) -> bytes:
+        """The bytes of one record, checked; nothing when they are not to be had this way."""
+        if block.has_index:
+            offset = block.offset_of(index)
+        elif block.index_start > 0:
+            path = index_path(self.folder, block.number)
+            entry = self.disk.read(path, block.index_start + ENTRY_SIZE * index, ENTRY_SIZE)
+            if len(entry) < ENTRY_SIZE:
+                return b""
+            offset = get_i64(entry, 0) >> OFFSET_SHIFT
+        else:
+            return b""
+        path = block_path(self.folder, block.number)
+        data = self.disk.read(path, offset, PROBE_SIZE) if offset >= HEAD_SIZE else b""
+        if len(data) >= 4 and record_length(data, 0) > len(data) and record_length(data, 0) <= block.size - offset:
+            data = self.disk.read(path, offset, record_length(data, 0))
+        return data if valid_length(data, 0, len(data), block.seed) > 0 else b""
 
     def next_live(self, seq: i64) -> i64:
         """Smallest live sequence at or after `seq`; 0 if none."""
@@ -214,6 +257,7 @@ class StoreBase:
                 block.tombstone_seqs = car.tombstone_seqs
                 block.tombstone_ids = car.tombstone_ids
                 block.tombstone_sizes = car.tombstone_sizes
+                block.index_start = car.front_size
                 block.has_index = True
                 return
         self.rebuild_index(block)
