@@ -18,8 +18,9 @@ from jetspark.broker import ingest
 from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.consumer import jumps
 from jetspark.broker.dedupe import DedupeWindow
-from jetspark.broker.publish import Publish
+from jetspark.broker.publish import MESSAGE_ID, Publish
 from jetspark.broker.retention import RetentionKeeper
+from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.disk import Commit
@@ -266,6 +267,9 @@ class Stream:
         """The disk refused: forget what is not durable, refuse publishes for a moment, then try again."""
         self.store.rollback()
         self.dedupe.forget_above(self.store.last_seq)
+        self.dedupe.last_id = b""
+        if self.store.view(self.store.last_seq, self.view):
+            self.dedupe.last_id = headers.find_value(self.view.header(), MESSAGE_ID) or b""
         if self.features is not None:
             self.features.rolled_back(self.store.last_seq)
         self.failure = error

@@ -211,9 +211,7 @@ class ConsumerModel:
     # -- acknowledgements ----------------------------------------------------------------------------------------
 
     def acknowledged(self, seq: int, body: bytes, now_ns: int) -> None:
-        """An acknowledgement arrived."""
-        if not self.acks or (seq >= self.next_seq and not self.first_list):
-            return
+        """An acknowledgement arrived, of something that can have been delivered."""
         if body in (b"", b"+ACK", b"+OK") or body.startswith(b"+NXT"):
             self._done(seq)
         elif body.startswith(b"-NAK"):
@@ -251,6 +249,7 @@ class ConsumerModel:
         for seq in [seq for seq in self.pending if seq not in owed_by_broker]:
             owed = self.pending.pop(seq)
             if seq not in self.stream.messages:
+                self.forgotten[seq] = owed
                 continue
             is_due = now_ns >= owed.not_before_ns
             is_last = 0 < self.deliveries_max <= owed.deliveries

@@ -85,8 +85,6 @@ class Mark:
     messages: dict[int, Message]
     last_seq: int
     last_ts_ns: int
-    ids: dict[bytes, tuple[int, int]]
-    last_id: bytes
 
 
 class StreamModel:
@@ -345,7 +343,7 @@ class StreamModel:
 
     def mark(self) -> Mark:
         """The stream as it is now."""
-        return Mark(dict(self.messages), self.last_seq, self.last_ts_ns, dict(self.ids), self.last_id)
+        return Mark(dict(self.messages), self.last_seq, self.last_ts_ns)
 
     def collected(self) -> None:
         """What has happened so far is on its way to the disk."""
@@ -407,7 +405,8 @@ class StreamModel:
         self.last_ts_ns = mark.last_ts_ns
         # Ids of what is gone are gone; the others are remembered from when they were stored.
         self.ids = {name: known for name, known in self.ids.items() if known[0] <= mark.last_seq}
-        self.last_id = mark.last_id
+        last = self.messages.get(self.last_seq)
+        self.last_id = last.message_id if last is not None else b""
 
     def settle_durable(self) -> None:
         """After a start: what is there is durable."""

@@ -75,6 +75,7 @@ class Witness:
         # The ack floor and the place of a consumer just before it is changed.
         self._floor_before = 0
         self._next_before = 0
+        self._had_list = False
 
     def count(self, what: str) -> None:
         """Note that something worth knowing of happened."""
@@ -111,11 +112,12 @@ class Witness:
             if known is not None:
                 # How long a disk that failed is left alone is the broker's own affair.
                 known.model.failed_until_ns = int(self.jetstream.streams[op.stream].failed_until_ns)
-        elif isinstance(op, ApiOp) and op.verb.startswith("CONSUMER."):
+        elif isinstance(op, AckOp) or (isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.")):
             stream = self.jetstream.streams.get(op.stream)
             own = stream.consumers.get(op.consumer) if stream is not None else None
             self._floor_before = int(own.state.floor_stream_seq) if own is not None else 0
             self._next_before = int(own.next_seq) if own is not None else 0
+            self._had_list = own is not None and bool(own.first_list)
 
     def arrived(self, op: Op, now_ns: int) -> None:
         """The broker has just dealt with an operation."""
@@ -143,10 +145,12 @@ class Witness:
         if consumer is None or not consumer.model.acks:
             return
         model = consumer.model
-        is_ignored = op.seq >= model.next_seq and not model.first_list
-        model.acknowledged(op.seq, op.body, now_ns)
         self.count("ack " + op.body[:4].decode())
-        if op.reply and not is_ignored and not op.body.startswith(b"+NXT"):
+        if op.seq >= self._next_before and not self._had_list:
+            # Not delivered yet, or not any more: it means nothing.
+            return
+        model.acknowledged(op.seq, op.body, now_ns)
+        if op.reply and not op.body.startswith(b"+NXT"):
             is_final = op.body in (b"", b"+ACK") or op.body.startswith(b"+TERM")
             waits = self._next_commit() if not consumer.in_memory else 0
             is_done = is_final and op.seq in model.settled
