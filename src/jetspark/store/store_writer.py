@@ -303,9 +303,10 @@ class StoreWriter(StoreBase):
         if self.message_count > 0:
             # next_live answers from first_seq for anything below it.
             self.first_seq = seq
-            found = self.next_live(seq)
+            # The next one, more often than not.
+            found = max(1, seq)
             while found > 0 and not self.view(found, self.scratch):
-                # Loading the block found the record damaged.
+                # Gone, or found damaged when its block was loaded.
                 found = self.next_live(found + 1)
         if found > 0:
             self.first_seq = found
