@@ -1,12 +1,47 @@
 """The broker in the simulator: a fixed set of seeds, each a whole life with crashes, faults and restarts."""
 
+from __future__ import annotations
+
 import pytest
 
-from jetspark.testing.sim.run import run_seed
+from jetspark.testing.sim.run import run_seed, run_twins
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", range(1, 31))
 def test_no_promise_is_broken(seed: int) -> None:
     result = run_seed(seed)
 
     assert not result.failure, result.failure
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("first_seed", range(1_000, 1_500, 25))
+def test_no_promise_is_broken_in_many_lives(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 25):
+        result = run_seed(seed)
+        assert not result.failure, result.failure
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_a_file_stream_and_a_memory_stream_end_up_the_same(seed: int) -> None:
+    on_files, in_memory = run_twins(seed, steps=250)
+
+    assert not on_files.failure, on_files.failure
+    assert not in_memory.failure, in_memory.failure
+    assert on_files.content == in_memory.content
+
+
+def test_together_the_seeds_see_everything() -> None:
+    """A simulator that no longer crashes, fails, acknowledges or redelivers would find nothing."""
+    seen: dict[str, int] = {}
+    for seed in range(1, 31):
+        for what, count in run_seed(seed, steps=200).counts.items():
+            seen[what] = seen.get(what, 0) + count
+
+    for what in (
+        "publish", "publish refused", "duplicate", "delivery", "redelivery", "double ack confirmed", "expired",
+        "commit failed", "kill", "power loss", "restart", "ack +ACK", "ack -NAK", "ack +TER", "ack +WPI", "ack +NXT",
+        "STREAM.CREATE", "STREAM.UPDATE", "STREAM.DELETE", "STREAM.PURGE", "CONSUMER.CREATE", "CONSUMER.DELETE",
+    ):  # fmt: skip
+        assert seen.get(what, 0) > 0, f"no {what} in any of the seeds"

@@ -84,6 +84,7 @@ class SimClient:
             elif frame.reply and frame.status == b"100":
                 # Flow control wants an answer.
                 self.send(Op(b"PUB %b 0\r\n\r\n" % frame.reply))
+        found.sort(key=lambda item: (item[1].stream, item[1].consumer, item[1].consumer_seq))
         self.held.extend(found)
         del self.held[:-200]
         return found

@@ -256,6 +256,12 @@ class ConsumerModel:
             require(is_due and is_last, "given up only after max_deliver and its wait", self.name, seq, owed, now_ns)
             self.given_up.add(seq)
 
+    def note_due(self, now_ns: int) -> None:
+        """The clock is about to be set back: what is due by now stays due."""
+        for owed in self.pending.values():
+            if owed.not_before_ns <= now_ns:
+                owed.not_before_ns = 0
+
     def message_removed(self, seq: int) -> None:
         """A message left the stream: nobody owes it any more."""
         if seq in self.first_list:

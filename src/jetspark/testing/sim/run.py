@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from jetspark.testing.sim import swarm
+from jetspark.testing.sim.consumer_marks import copy_of
 from jetspark.testing.sim.liveness import come_to_rest
+from jetspark.testing.sim.recounts import live_messages
 from jetspark.testing.sim.workload import Workload
 from jetspark.testing.sim.world import World
 from jetspark.testing.sim_disk import SimDisk
@@ -25,6 +27,7 @@ class Result:
     counts: dict[str, int] = field(default_factory=dict)
     failure: str = ""
     digest: int = 0
+    content: dict[str, object] = field(default_factory=dict)
 
 
 def run_seed(seed: int, steps: int = STEPS, make_disk: Callable[[Random], SimDisk] = SimDisk) -> Result:
@@ -32,6 +35,29 @@ def run_seed(seed: int, steps: int = STEPS, make_disk: Callable[[Random], SimDis
     rng = Random(seed)
     world = World(rng, swarm.draw(rng), make_disk)
     return run_world(world, seed, steps)
+
+
+def run_twins(seed: int, steps: int = STEPS) -> tuple[Result, Result]:
+    """The same clients doing the same things, without faults: once on files, once in memory."""
+    results: list[Result] = []
+    for file_share in (1.0, 0.0):
+        rng = Random(seed)
+        world = World(rng, swarm.calm(swarm.draw(rng), file_share=file_share))
+        result = run_world(world, seed, steps)
+        result.content = content(world)
+        results.append(result)
+    return results[0], results[1]
+
+
+def content(world: World) -> dict[str, object]:
+    """What streams hold and where consumers stand."""
+    found: dict[str, object] = {}
+    for name, stream in world.witness.jetstream.streams.items():
+        model = world.witness.streams[name].model
+        found[name] = list(live_messages(stream, model).values())
+        for consumer in stream.consumers.values():
+            found[f"{name} > {consumer.name}"] = copy_of(consumer.state)
+    return found
 
 
 def run_world(world: World, seed: int, steps: int) -> Result:

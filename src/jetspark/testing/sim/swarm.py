@@ -107,6 +107,8 @@ def calm(swarm: Swarm, *, file_share: float) -> Swarm:
         fault_rate=0.0,
         file_share=file_share,
         sync_always=True,
+        # Where bytes are cut depends on how many there are.
+        cut_rate=0.0,
         has_byte_limits=False,
         commits_at_once=True,
     )

@@ -105,7 +105,7 @@ class Witness:
 
     # -- what goes in --------------------------------------------------------------------------------------------
 
-    def arriving(self, op: Op) -> None:
+    def arriving(self, op: Op, now_ns: int) -> None:
         """The last byte of an operation is about to arrive."""
         if isinstance(op, PublishOp):
             known = self.streams.get(op.stream)
@@ -118,6 +118,9 @@ class Witness:
             self._floor_before = int(own.state.floor_stream_seq) if own is not None else 0
             self._next_before = int(own.next_seq) if own is not None else 0
             self._had_list = own is not None and bool(own.first_list)
+            model = self.consumer(op.stream, op.consumer)
+            if own is not None and model is not None:
+                model.accept_given_up(own.state.pending, now_ns)
 
     def arrived(self, op: Op, now_ns: int) -> None:
         """The broker has just dealt with an operation."""

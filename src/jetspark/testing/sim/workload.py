@@ -105,7 +105,10 @@ class Workload:
         """A client reads some of what it got."""
         waiting = [client for client in self.world.clients if client.mailbox and not client.is_stalled]
         if waiting:
-            self.rng.choice(waiting).read(self.rng.choice((1, 5, 50)))
+            client = self.rng.choice(waiting)
+            count = self.rng.choice((1, 5, 50))
+            # Twins get the same things in another order: they read all of it.
+            client.read(len(client.mailbox) if self.world.swarm.commits_at_once else count)
 
     def connect(self) -> None:
         """One client more, within bounds."""

@@ -116,7 +116,7 @@ class World:
                 break
             client.outgoing.popleft()
             self.note(f"client {client.number}", op.data)
-            self.witness.arriving(op)
+            self.witness.arriving(op, self.now_ns)
             client.session.feed(op.data[op.arrived :] if op.arrived else op.data)
             self.witness.arrived(op, self.now_ns)
             if self.broker.dirty_sessions or not isinstance(op, PublishOp):
@@ -273,6 +273,9 @@ class World:
 
     def set_clock_back(self) -> None:
         """The machine's clock is set back a little."""
+        for known in self.witness.streams.values():
+            for consumer in known.model.consumers.values():
+                consumer.note_due(self.now_ns)
         self.now_ns -= self.rng.randrange(300_000_000)
         self.note("clock set back")
 
