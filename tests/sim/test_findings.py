@@ -141,6 +141,24 @@ def test_a_purge_the_disk_refused_leaves_consumers_where_they_were() -> None:
     assert [data for _, data in pull(client)] == [b"0", b"1", b"2"]
 
 
+def test_what_was_delivered_between_two_refused_purges_stays_delivered() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client)
+    for number in range(4):
+        client.publish_acked("s.a", b"%d" % number)
+    driver.holds_commits = True
+    client.start_request("$JS.API.STREAM.PURGE.S", b'{"seq": 2}')
+    assert [data for _, data in pull(client, batch=1)] == [b"1"]
+    client.start_request("$JS.API.STREAM.PURGE.S", b"{}")
+    driver.finish_commit("disk full")
+    driver.holds_commits = False
+    driver.advance(1)
+
+    assert [data for _, data in pull(client)] == [b"2", b"3"]
+
+
 def test_messages_stored_after_a_refused_commit_reach_a_consumer_made_during_it() -> None:
     driver = new_driver()
     client = driver.connect()

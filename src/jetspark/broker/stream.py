@@ -338,6 +338,7 @@ class Stream:
         for consumer in self.consumers.values():
             consumer.second_thoughts.before_jump()
             jumps.skip_purged(consumer, filter_subject)
+            consumer.second_thoughts.after_jump()
 
     def roll_up(self, subject: bytes, whole_stream: bool, seq: i64) -> None:
         """The message just stored replaces what came before it."""

@@ -62,9 +62,13 @@ class SecondThoughts:
         """A purge is about to move the consumer."""
         if not self._is_needed:
             return
-        epoch = self._consumer.stream.store.epoch
-        if not self._places or self._places[-1].epoch != epoch:
-            self._places.append(Place(self._consumer))
+        place = Place(self._consumer)
+        if self._places:
+            last = self._places[-1]
+            if last.epoch == place.epoch and last.moved_to_seq == place.delivered_stream_seq:
+                # Nothing was delivered since the jump before.
+                return
+        self._places.append(place)
 
     def after_jump(self) -> None:
         if self._places:
@@ -87,8 +91,9 @@ class SecondThoughts:
     def take_back(self) -> None:
         """The messages that had left are back in the stream, and those not durable yet are gone from it."""
         consumer = self._consumer
-        if self._places and not self._has_delivered():
-            self._return_to(self._places[0])
+        place = self._place_to_return_to()
+        if place is not None:
+            self._return_to(place)
         self._owe_again()
         self._stay_within()
         self.clear()
@@ -96,14 +101,16 @@ class SecondThoughts:
         consumer.mark_dirty()
         consumer.recount()
 
-    def _has_delivered(self) -> bool:
-        """Has anything new been delivered since the first jump?"""
-        at = self._places[0].moved_to_seq
-        for place in self._places[1:]:
-            if place.delivered_stream_seq != at:
-                return True
-            at = place.moved_to_seq
-        return self._consumer.state.delivered_stream_seq != at
+    def _place_to_return_to(self) -> Place | None:
+        """Where it stood before the jumps since its last new delivery."""
+        found: Place | None = None
+        at = self._consumer.state.delivered_stream_seq
+        for place in reversed(self._places):
+            if place.moved_to_seq != at:
+                break
+            found = place
+            at = place.delivered_stream_seq
+        return found
 
     def _return_to(self, place: Place) -> None:
         consumer = self._consumer
