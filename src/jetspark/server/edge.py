@@ -21,6 +21,7 @@ from jetspark.clock import Clock
 from jetspark.server.connection import FIRST_PING_NS, Connection
 from jetspark.server.describe import describe
 from jetspark.server.log import Logger
+from jetspark.server.memory import return_free_memory
 from jetspark.server.options import Options
 from jetspark.store.disk import Commit
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 # Bytes that may arrive while one commit is under way before their senders have to wait.
 UNCOMMITTED_BYTES_MAX: Final = 64 * 1024 * 1024
+
+# Without a commit for this long the server counts as quiet, and gives memory back.
+QUIET_S: Final = 0.5
 
 # The machine's clock may be set while a long timer runs, so none runs longer than this without a look.
 TIMER_MAX_S: Final = 10.0
@@ -78,6 +82,7 @@ class Edge:
         self.uncommitted_bytes_max = UNCOMMITTED_BYTES_MAX
         self._read_paused: list[Connection] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._trim_timer: asyncio.TimerHandle | None = None
         self._timer_at_ns = 0
         self._commit_waiter: asyncio.Future[None] | None = None
         self._empty_waiter: asyncio.Future[None] | None = None
@@ -236,7 +241,17 @@ class Edge:
         if wake_ns != self._timer_at_ns:
             self._arm(wake_ns)
 
+    def _trim_when_quiet(self, commit_count: int) -> None:
+        """Return memory once no commit has come for a while."""
+        if self.broker.commit_count != commit_count:
+            self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
+            return
+        self._trim_timer = None
+        return_free_memory()
+
     def _start(self, commit: Commit) -> None:
+        if self._trim_timer is None:
+            self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
         assert self._committer is not None
         self._is_committing = True
         self._uncommitted_bytes = 0
@@ -305,5 +320,7 @@ class Edge:
         self.perform()
 
     def close(self) -> None:
-        """Stop the timer; connections are ended by whoever stops the server."""
+        """Stop the timers; connections are ended by whoever stops the server."""
+        if self._trim_timer is not None:
+            self._trim_timer.cancel()
         self._arm(0)

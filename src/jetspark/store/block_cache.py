@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from jetspark.store.block import Block
 
-BUDGET_BYTES: Final = 32 * 1024 * 1024
+BUDGET_BYTES: Final = 16 * 1024 * 1024
 # A dropped block's subjects are remembered when they are this few, so that filters can skip it unread.
 KNOWN_SUBJECTS_MAX: Final = 64
 
