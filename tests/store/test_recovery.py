@@ -353,3 +353,23 @@ def test_blocks_without_headers_are_not_read_for_them() -> None:
     assert shown == []
     assert store.blocks_with_headers() == 0
     assert sum(block.has_data for block in store.blocks) <= 2
+
+
+def test_a_first_sequence_that_only_tombstones_tell_is_noted_before_they_are_dropped() -> None:
+    disk = SimDisk()
+    # Eight records fill a block, and so do seven and a tombstone.
+    options = small_options(block_size=480)
+    store = filled(disk, options, 63)
+    store.remove(1, True)
+    commit(store, disk)
+    # The crash took the state note at the end of the commit and left the tombstone before it, in a block that is full.
+    del disk.files["s/msgs/8.blk"].content[-38:]
+    store = reopened(disk, options)
+    assert store.first_seq == 2
+    assert store.open.number == 9
+
+    for seq in range(57, 63):
+        store.remove(seq, False)
+    commit_all(store, disk)
+
+    assert sorted(live_messages(reopened(disk, options))) == [*range(2, 57), 63]

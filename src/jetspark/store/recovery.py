@@ -348,6 +348,7 @@ class Recovery:
         store = self.store
         # As the disk has it, for the head of a block begun now; the first message itself is looked for afterwards.
         store.first_seq = self.first_seq
+        store.noted_first_seq = self.first_seq
         store.last_seq = self.last_seq
         store.last_ts_ns = self.last_ts_ns
         if store.blocks and not store.blocks[-1].closed and store.blocks[-1].size < store.block_size:

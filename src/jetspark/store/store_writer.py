@@ -64,6 +64,8 @@ class StoreWriter(StoreBase):
         self.has_pending: bool = False
         # The first sequence moved, or sequences were burned: one note a commit says so.
         self.note_state: bool = False
+        # The first sequence as the latest head or state note has it: what the disk knows, or will with the next commit.
+        self.noted_first_seq: i64 = 1
         # Reading found the first message damaged; the next one is to be found.
         self.lost_first: bool = False
         # Numbers are not used twice, even when a block is taken back.
@@ -109,6 +111,7 @@ class StoreWriter(StoreBase):
             block.state_first_seq = self.first_seq
             block.state_last_seq = self.last_seq
             block.state_last_ts_ns = self.last_ts_ns
+            self.noted_first_seq = self.first_seq
         self.blocks.append(block)
         self.open = block
         return block

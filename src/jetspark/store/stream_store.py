@@ -111,7 +111,9 @@ class StreamStore(StoreWriter):
             self.open.seal()
             self.note_state = False
             return self.last_seq
-        if self.note_state:
+        # Also when nothing moved the first sequence in this life, but the disk does not know it: tombstones below it
+        # are dropped when it is durable, so it has to be written before it may be relied upon.
+        if self.note_state or self.first_seq > self.noted_first_seq:
             self.note_state = False
             self.put_state()
             self.has_pending = False
@@ -140,6 +142,7 @@ class StreamStore(StoreWriter):
     def put_state(self) -> None:
         block = self.open
         self.put_note(encode_state(self.writer, self.first_seq, self.last_seq, self.last_ts_ns))
+        self.noted_first_seq = self.first_seq
         block.state_first_seq = self.first_seq
         block.state_last_seq = self.last_seq
         block.state_last_ts_ns = self.last_ts_ns

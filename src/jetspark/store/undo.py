@@ -20,7 +20,7 @@ from jetspark.store.subject_state import SubjectState
 def take_mark(store: StoreWriter) -> Mark:
     mark = Mark()
     block = store.open
-    mark.first_seq = store.first_seq
+    mark.first_seq = store.noted_first_seq
     mark.last_seq = store.last_seq
     mark.last_ts_ns = store.last_ts_ns
     mark.open_number = block.number
@@ -226,6 +226,7 @@ def reset_journals(store: StoreWriter) -> None:
     ]
     store.closing_in_flight = []
     store.note_state = False
+    store.noted_first_seq = store.durable.first_seq
     store.touched = [block for block in store.touched if block.number <= store.open.number]
 
 
