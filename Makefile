@@ -4,10 +4,10 @@ PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python
 VENV := .venv
 RUN := env -u PYTHONPATH $(VENV)/bin/python
 # What the tests and the demo need of the optional dependencies.
-EXTRAS := server,arrow
+EXTRAS := all
 # Processes a test run is spread over.
 JOBS ?= 2
-FAST := "not slow and not oracle and not peers"
+FAST := "not slow and not oracle and not peers and not spark and not browser"
 # Passed on to the demo, bench and sim programs.
 ARGS ?=
 
