@@ -82,6 +82,8 @@ def measure(job: Job, ours: list[str], theirs: list[str], arguments: argparse.Na
     their_count = min(job.reference_count or count, count)
     rounds = arguments.rounds or (1 if arguments.quick else job.rounds or 3)
     pairs = []
+    if job.against_itself:
+        theirs = ours
     for _ in range(rounds):
         first = job.run(ours, job.our_config, count)
         second = job.run(theirs, job.reference_config, their_count)

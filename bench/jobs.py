@@ -49,6 +49,7 @@ class Job:
     reference_config: str | None = None
     reference_count: int | None = None  # Where the other side is so slow that its own count must be smaller.
     rounds: int | None = None
+    against_itself: bool = False  # The other column is this server too, with `reference_count` messages.
 
 
 def create_stream(connection: Connection, storage: str = "file") -> None:
@@ -139,6 +140,21 @@ def restarting(command: list[str], config: str | None, count: int) -> tuple[floa
         return seconds, held_mib
 
 
+def with_stored(command: list[str], config: str | None, count: int) -> tuple[float, ...]:
+    """Rates of publishing to, and of reading from the start of, a stream that holds `count` messages already."""
+    some = 400_000
+    with server_process(command, config_text=config) as server:
+        connection = filled(server, count)
+        published_s = publish_windowed([connection], "bench.more", MESSAGE_SIZE, some, IN_FLIGHT)
+        connection.close()
+        connection = Connection(server.host, server.port)
+        consumer = {"durable_name": "pull", "ack_policy": "none"}
+        connection.request("$JS.API.CONSUMER.CREATE.BENCH.pull", {"stream_name": "BENCH", "config": consumer})
+        pulled_s = pull_batches(connection, "BENCH", "pull", some, BATCH, ack=False)
+        connection.close()
+        return some / published_s, some / pulled_s
+
+
 def resident_bytes(pid: int) -> int:
     for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmRSS:"):
@@ -196,6 +212,19 @@ JOBS = [
         MANY,
         300_000,
         rounds=1,
+    ),
+    Job(
+        "flat",
+        (
+            Measure("publish with 10 million stored, against 100 thousand", "msg/s", True, 0.8),
+            Measure("pull with 10 million stored, against 100 thousand", "msg/s", True, 0.8),
+        ),
+        with_stored,
+        10_000_000,
+        1_000_000,
+        reference_count=100_000,
+        rounds=1,
+        against_itself=True,
     ),
     Job("latency", tuple(m for m in LATENCIES), latency, 3_000, 500),
     Job(
