@@ -54,6 +54,9 @@ class Announcer:
         percent = consumer.sample_percent
         if percent < 100 and consumer.broker.random_index(100) >= percent:
             return
+        consumer.broker.observer.acknowledged(
+            consumer, consumer.broker.now_ns - entry.delivered_ts_ns, entry.deliveries
+        )
         if not is_heard(consumer.account, f"$JS.EVENT.METRIC.CONSUMER.ACK.{consumer.stream.name}.{consumer.name}"):
             return
         event = advisories.consumer_ack(
@@ -69,6 +72,7 @@ class Announcer:
 
     def max_deliveries(self, stream_seq: i64, deliveries: i64) -> None:
         consumer = self._consumer
+        consumer.broker.observer.exhausted(consumer)
         if self._is_heard("MAX_DELIVERIES"):
             event = advisories.max_deliver(
                 stamp(consumer.account),
@@ -81,6 +85,7 @@ class Announcer:
 
     def nak(self, stream_seq: i64, consumer_seq: i64, deliveries: i64) -> None:
         consumer = self._consumer
+        consumer.broker.observer.refused(consumer)
         if self._is_heard("MSG_NAKED"):
             event = advisories.nak(
                 stamp(consumer.account),
@@ -97,6 +102,7 @@ class Announcer:
 
     def terminated_by_client(self, stream_seq: i64, consumer_seq: i64, deliveries: i64, reason: str) -> None:
         consumer = self._consumer
+        consumer.broker.observer.terminated(consumer)
         if self._is_heard("MSG_TERMINATED"):
             event = advisories.terminated(
                 stamp(consumer.account),

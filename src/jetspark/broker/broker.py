@@ -20,6 +20,7 @@ from jetspark.broker.commit_failure import refusals
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.gate import Gate
 from jetspark.broker.ingest import RETRY_AFTER_FAILURE_NS
+from jetspark.broker.observer import Observer
 from jetspark.broker.options import API_LEVEL, VERSION, BrokerOptions
 from jetspark.broker.session import REASON_SHUTDOWN, Session
 from jetspark.broker.stream import Stream
@@ -60,6 +61,8 @@ class Broker(TimerOwner):
         self.options = options
         self.disk = disk
         self.gate = gate
+        # Replaced by an edge that keeps figures.
+        self.observer: Observer = Observer()
         self.now_ns: i64 = now_ns
         self.random_bytes = random_bytes
         self.nuid = Nuid(random_bytes)
