@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import threading
 from pathlib import Path
 
 from jetspark.server.committer import Committer
@@ -141,3 +142,62 @@ async def test_a_failed_sync_is_reported_and_tried_again() -> None:
     assert await bench.sync_failures.get() == "Input/output error: /a"
     bench.committer.close()
     assert performer.done[-1] == (disk.SYNC, "/a")
+
+
+async def test_a_small_commit_is_performed_at_once_when_the_disk_is_known_to_be_quick(tmp_path: Path) -> None:
+    bench = Bench(FileDisk())
+    path = str(tmp_path / "block")
+    while bench.committer.perform_now(commit := commit_of(append(path), DiskOp(disk.SYNC, path))) is None:
+        bench.committer.start(commit)
+        assert await bench.results.get() == (commit, "")
+
+    bench.committer.close()
+
+    assert bench.results.empty()
+    assert FileDisk().read_all(path).count(b"x") > 1
+
+
+async def test_a_commit_without_a_sync_needs_no_thread(tmp_path: Path) -> None:
+    bench = Bench(FileDisk())
+    path = str(tmp_path / "block")
+
+    assert bench.committer.perform_now(commit_of(append(path, b"one"))) == ""
+
+    bench.committer.close()
+    assert FileDisk().read_all(path) == b"one"
+
+
+async def test_a_large_commit_and_one_that_changes_names_are_left_to_the_thread(tmp_path: Path) -> None:
+    bench = Bench(RecordingDisk())
+
+    assert bench.committer.perform_now(commit_of(append("/block", bytes(1_000_000)))) is None
+    assert bench.committer.perform_now(commit_of(DiskOp(disk.REMOVE, "/block"))) is None
+
+    bench.committer.close()
+
+
+async def test_a_failure_of_a_commit_performed_at_once_is_returned() -> None:
+    bench = Bench(RecordingDisk())
+
+    assert bench.committer.perform_now(commit_of(append("/full/block"))) == "No space left on device: /full/block"
+
+    bench.committer.close()
+
+
+async def test_nothing_overtakes_what_the_thread_was_given() -> None:
+    release = threading.Event()
+
+    class SlowDisk(RecordingDisk):
+        def perform(self, op: DiskOp) -> None:
+            release.wait(10)
+            super().perform(op)
+
+    bench = Bench(SlowDisk())
+    first = commit_of(append("/first"))
+    bench.committer.start(first)
+
+    assert bench.committer.perform_now(commit_of(append("/second"))) is None
+
+    release.set()
+    assert await bench.results.get() == (first, "")
+    bench.committer.close()

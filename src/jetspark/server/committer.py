@@ -1,7 +1,8 @@
 """The commit thread: writes and syncs what the broker decided, away from the loop.
 
-Decided here: operations run in order on one thread, one failure fails the whole commit, and, when the operator
-relaxed syncing, which files still need one. Not known here: what the bytes mean.
+Decided here: operations run in order, one failure fails the whole commit, a commit that the disk is known to take in
+no time is performed at once instead of on the thread, and, when the operator relaxed syncing, which files still need
+a sync. Not known here: what the bytes mean.
 
 Only one commit is under way at a time; the broker gathers the next one meanwhile.
 """
@@ -14,9 +15,16 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from jetspark.clock import SystemClock
 from jetspark.store import disk
 from jetspark.store.disk import Commit, Disk, DiskOp
 
+# A commit of no more than this, on a disk whose syncs take no longer than that, costs the loop less time than it costs
+# the publisher to wake two threads.
+_AT_ONCE_BYTES_MAX: Final = 16 * 1024
+_AT_ONCE_SYNC_NS_MAX: Final = 1_000_000
+# One slow sync in a while is forgotten after about this many quick ones.
+_SMOOTHING: Final = 16
 # After these the file's old content no longer needs a sync, and asking for one would bring a removed file back.
 _SETTLES: Final = frozenset({disk.REMOVE, disk.WRITE_FILE, disk.WRITE_CACHE, disk.WRITE_COMPRESSED, disk.TRUNCATE})
 
@@ -38,31 +46,59 @@ class Committer:
         self._jobs: queue.SimpleQueue[Commit | Callable[[], None] | None] = queue.SimpleQueue()
         # Files with bytes that were written and not yet synced.
         self._unsynced: set[str] = set()
+        # Each written by one thread only: the loop's, and the commit thread.
+        self._given_count = 0
+        self._finished_count = 0
+        # What a sync took lately; not known to be quick until it was.
+        self._clock = SystemClock()
+        self._sync_ns = 2 * _AT_ONCE_SYNC_NS_MAX
         self._thread = threading.Thread(target=self._run, name="jetspark-commit", daemon=True)
         self._thread.start()
 
     def start(self, commit: Commit) -> None:
-        self._jobs.put(commit)
+        self._put(commit)
+
+    def perform_now(self, commit: Commit) -> str | None:
+        """Perform it on this thread if that takes no time: the reason of a failure or nothing. None: `start` it."""
+        if self._given_count != self._finished_count:
+            return None
+        size_bytes, has_sync = 0, False
+        for op in commit.ops:
+            if op.kind == disk.SYNC:
+                has_sync = True
+            elif op.kind != disk.APPEND:
+                return None
+            size_bytes += len(op.data)
+        if size_bytes > _AT_ONCE_BYTES_MAX or (has_sync and self._sync_ns > _AT_ONCE_SYNC_NS_MAX):
+            return None
+        return self._perform(commit)
 
     def sync_soon(self) -> None:
         """Sync every file written since it was last synced; for a relaxed sync interval."""
-        self._jobs.put(self._sync_all)
+        self._put(self._sync_all)
 
     def close(self) -> None:
         """Finish what was given, sync what is open, and end the thread."""
-        self._jobs.put(self._sync_all)
+        self._put(self._sync_all)
         self._jobs.put(None)
         self._thread.join()
+
+    def _put(self, job: Commit | Callable[[], None]) -> None:
+        self._given_count += 1
+        self._jobs.put(job)
 
     def _run(self) -> None:
         while True:
             job = self._jobs.get()
             if job is None:
                 return
-            if not isinstance(job, Commit):
+            if isinstance(job, Commit):
+                error = self._perform(job)
+                self._finished_count += 1
+                self._report(self._on_done, job, error)
+            else:
                 job()
-                continue
-            self._report(self._on_done, job, self._perform(job))
+                self._finished_count += 1
 
     def _report(self, target: Callable[..., None], *arguments: object) -> None:
         try:
@@ -75,7 +111,13 @@ class Committer:
         """Run the operations; the reason of the failure, or nothing."""
         try:
             for op in commit.ops:
-                self._disk.perform(op)
+                if op.kind == disk.SYNC:
+                    started_ns = self._clock.monotonic_ns()
+                    self._disk.perform(op)
+                    taken_ns = self._clock.monotonic_ns() - started_ns
+                    self._sync_ns += (taken_ns - self._sync_ns) // _SMOOTHING
+                else:
+                    self._disk.perform(op)
                 self._note(op)
         except OSError as error:
             return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)

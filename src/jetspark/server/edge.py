@@ -253,15 +253,24 @@ class Edge:
         if self._trim_timer is None:
             self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
         assert self._committer is not None
+        error = self._committer.perform_now(commit)
+        if error is not None:
+            self._settle_commit(commit, error)
+            # Whatever that set in motion is for the next turn.
+            self.schedule()
+            return
         self._is_committing = True
         self._uncommitted_bytes = 0
         self._committer.start(commit)
 
-    def commit_done(self, commit: Commit, error: str) -> None:
-        self._is_committing = False
+    def _settle_commit(self, commit: Commit, error: str) -> None:
         self.enter()
         self.broker.commit_done(commit, error)
         self.disk_error = error
+
+    def commit_done(self, commit: Commit, error: str) -> None:
+        self._is_committing = False
+        self._settle_commit(commit, error)
         if self._read_paused:
             paused, self._read_paused = self._read_paused, []
             for connection in paused:
