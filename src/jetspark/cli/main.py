@@ -1,47 +1,129 @@
-"""The `jetspark` command: finds the subcommand and hands over.
+"""The `jetspark` command: finds the noun, loads its module and hands over.
 
-Subcommands import what they need when they run, so that the base install (the client alone) has a working command.
+Decided here: which nouns there are, and how an error becomes an exit code. Modules are imported when their noun is
+used, so that the command starts quickly and the base install (the client alone) has a working command.
 """
 
+from __future__ import annotations
+
 import importlib
-import sys
+from typing import Any, Final, NamedTuple
 
 import click
 
 from jetspark import __version__, _build
-
-SERVER_EXTRA_HINT = "The server needs its extra packages: pip install 'jetspark[server]'"
-
-
-class RawCommand(click.Command):
-    """A command whose arguments reach it exactly as typed.
-
-    nats-server's flags (`-js`, `-sd=X`, `-DV`) are not click's: click would read `-js` as `-j -s`.
-    """
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep every argument, `--help` and `--` included, for the command itself."""
-        ctx.args = list(args)
-        return []
+from jetspark.cli.context import Noun
+from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, failure
+from jetspark.errors import JetsparkError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Entry(NamedTuple):
+    """Where a noun lives."""
+
+    module: str
+    attribute: str
+    summary: str
+    aliases: tuple[str, ...] = ()
+    extra: str = ""
+    """The optional dependencies it needs."""
+
+
+COMMANDS: Final = {
+    "account": Entry("account", "account", "Account information and status.", ("a",)),
+    "bench": Entry("bench", "bench", "Measure a server, or two side by side."),
+    "completion": Entry("completion", "completion", "Shell completion for bash, zsh and fish."),
+    "consumer": Entry("consumer", "consumer", "JetStream consumers.", ("con", "obs", "c")),
+    "context": Entry("contexts", "contexts", "Configuration contexts, shared with `nats`.", ("ctx",)),
+    "events": Entry("events", "events", "Show advisories and events.", ("event",)),
+    "kv": Entry("kv", "kv", "Key-value buckets."),
+    "object": Entry("object_store", "object_store", "Object stores.", ("obj",)),
+    "pipeline": Entry("pipeline", "pipeline", "Data pipelines on Spark.", ("pipe",), "spark"),
+    "publish": Entry("publish", "publish", "Publish messages.", ("pub",)),
+    "reply": Entry("request", "reply", "Answer requests."),
+    "request": Entry("request", "request", "Send a request and show the reply.", ("req",)),
+    "rtt": Entry("rtt", "rtt", "Measure the round trip to the server."),
+    "server": Entry("server", "server", "Run the JetStream server. Takes nats-server's flags.", ("srv",), "server"),
+    "stream": Entry("stream", "stream", "JetStream streams.", ("str", "st", "ms", "s")),
+    "subscribe": Entry("subscribe", "subscribe", "Show messages as they come.", ("sub",)),
+    "top": Entry("top", "top", "Live statistics of a server's connections."),
+}
+
+
+def missing_package(name: str, entry: Entry, package: str) -> CliError:
+    """A noun whose optional packages are not installed."""
+    extra = f"jetspark[{entry.extra}]" if entry.extra else "jetspark"
+    hint = f"The command `jetspark {name}` needs its extra packages: pip install '{extra}'"
+    return CliError(f"No module named {package!r}.", hint=hint, exit_code=FAILED)
+
+
+def is_ours(error: ModuleNotFoundError) -> bool:
+    """A module of this package is missing: a mistake here, not an extra to install."""
+    return error.name is None or error.name.split(".")[0] == "jetspark"
+
+
+class Root(Noun):
+    """The command itself: loads nouns on use and turns errors into exit codes."""
+
+    at_root = True
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every noun."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a noun by its name or alias."""
+        name = self.aliases.get(cmd_name, cmd_name)
+        entry = COMMANDS.get(name)
+        if entry is None:
+            return None
+        try:
+            module = importlib.import_module(f"jetspark.cli.{entry.module}")
+        except ModuleNotFoundError as error:
+            if is_ours(error):
+                raise
+            raise missing_package(name, entry, str(error.name)) from error
+        command = getattr(module, entry.attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the nouns without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (", ".join((name, *entry.aliases[:2])), entry.summary.replace("`", ""))
+                    for name, entry in sorted(COMMANDS.items())
+                ]
+            )
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; whatever it raises becomes a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except ModuleNotFoundError as error:
+            name = ctx.invoked_subcommand or ""
+            if name not in COMMANDS or is_ours(error):
+                raise
+            raise missing_package(name, COMMANDS[name], str(error.name)) from error
+        except JetsparkError as error:
+            raise failure(error) from error
+
+
+@click.group(cls=Root, name="jetspark", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message=f"jetspark %(version)s ({_build.KIND})")
 def cli() -> None:
-    """NATS JetStream for Python and Spark."""
+    """NATS JetStream for Python and Spark.
+
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no connection, 4 not found, 5 timed out,
+    130 interrupted.
+    """
 
 
-@cli.command("server", cls=RawCommand)
-@click.pass_context
-def run_server(ctx: click.Context) -> None:
-    """Run the JetStream server. Takes nats-server's flags."""
-    try:
-        run = importlib.import_module("jetspark.server.run")
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.split(".")[0] == "jetspark":
-            raise
-        raise click.ClickException(f"No module named {error.name!r}. {SERVER_EXTRA_HINT}") from error
-    sys.exit(run.main(ctx.args))
+assert isinstance(cli, Root)
+for _name, _entry in COMMANDS.items():
+    cli.aliases.update(dict.fromkeys(_entry.aliases, _name))
 
 
 def main() -> None:

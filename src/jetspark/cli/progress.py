@@ -1,0 +1,95 @@
+"""Progress of anything long: a bar with rate and time left on a terminal, nothing at all in a pipe or with --json.
+
+Decided here: bars live on stderr and vanish when done, so that stdout holds results only.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from jetspark.cli.durations import human_count, human_size
+from jetspark.cli.output import console
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task, TaskID
+    from rich.text import Text
+
+
+class Bar:
+    """Counts what is done."""
+
+    def __init__(self, progress: Progress | None, task: TaskID | None) -> None:
+        self._progress = progress
+        self._task = task
+        self.done = 0
+
+    def advance(self, count: int = 1) -> None:
+        """So much more is done."""
+        self.move_to(self.done + count)
+
+    def move_to(self, done: int) -> None:
+        """So much is done altogether."""
+        self.done = done
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, completed=done)
+
+    def set_total(self, total: int) -> None:
+        """It became known how much there is."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, total=total)
+
+
+def _amount(count: float, unit: str) -> str:
+    return human_size(count) if unit == "bytes" else f"{human_count(int(count))} {unit}"
+
+
+def _columns(unit: str) -> list[object]:
+    from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class Done(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            total = "" if task.total is None else f" of {_amount(task.total, unit)}"
+            return Text(_amount(task.completed, unit) + total)
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{_amount(speed, unit)}/s")
+
+    return [TextColumn("{task.description}"), BarColumn(), Done(), Rate(), TextColumn("left"), TimeRemainingColumn()]
+
+
+@contextmanager
+def progress_bar(description: str, total: int | None, *, unit: str = "messages", show: bool = True) -> Iterator[Bar]:
+    """A bar for one task; `unit` is what is counted (`bytes` shows sizes). Shown only on a terminal."""
+    with progress_bars(show=show, unit=unit) as bars:
+        yield bars.add(description, total)
+
+
+class Bars:
+    """Several bars below each other."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+
+    def add(self, description: str, total: int | None) -> Bar:
+        """One more."""
+        if self._progress is None:
+            return Bar(None, None)
+        return Bar(self._progress, self._progress.add_task(description, total=total))
+
+
+@contextmanager
+def progress_bars(*, show: bool = True, unit: str = "messages") -> Iterator[Bars]:
+    """Bars for several tasks at once."""
+    if not show or not sys.stderr.isatty():
+        yield Bars(None)
+        return
+    from rich.progress import Progress
+
+    with Progress(*_columns(unit), console=console(stderr=True), transient=True) as progress:  # type: ignore[arg-type]
+        yield Bars(progress)
