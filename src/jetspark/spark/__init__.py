@@ -1,0 +1,48 @@
+"""JetStream for Spark: the format `jetstream`, for reading and writing, batch and streaming.
+
+    spark = jetspark.spark.session()
+    spark.readStream.format("jetstream").option("servers", "nats://127.0.0.1:4222").option("stream", "ORDERS").load()
+
+With this package installed the format is found without registration. Names are loaded when they are first used: Spark
+imports this on every worker.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from jetspark.spark.java import ensure_java
+    from jetspark.spark.session import session
+    from jetspark.spark.source import JetStreamDataSource
+
+__all__ = ["JetStreamDataSource", "ensure_java", "register", "session"]
+
+_HOMES = {
+    "JetStreamDataSource": "jetspark.spark.source",
+    "ensure_java": "jetspark.spark.java",
+    "session": "jetspark.spark.session",
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Make the format `jetstream` known to a session. Only needed where Spark cannot find it by itself."""
+    from jetspark.spark.source import JetStreamDataSource
+
+    spark.dataSource.register(JetStreamDataSource)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jetspark.spark' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,149 @@
+"""The source's own options, in Kafka's spelling where Kafka has the option, and what they must be together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jetspark.client.errors import BadOptionError, BadSubjectError
+from jetspark.client.names import check_name
+from jetspark.protocol.subjects import is_valid_subject
+from jetspark.spark import option_values as kinds
+from jetspark.spark.option_values import Kind
+from jetspark.spark.options import CONNECTION_OPTIONS, READ, Option, Options, read_options
+
+EARLIEST = "earliest"
+LATEST = "latest"
+AUTO = "auto"
+CONSUMER = "consumer"
+DIRECT = "direct"
+
+# Kafka's numbers for the two words, understood in JSON.
+_KAFKA_WORDS = {-2: EARLIEST, -1: LATEST}
+_ONLY = (READ,)
+
+
+def _offsets(text: str) -> str | dict[str, int | str]:
+    word = text.strip()
+    if word.lower() in (EARLIEST, LATEST):
+        return word.lower()
+    document = json.loads(word)
+    if not isinstance(document, dict) or not document:
+        raise ValueError("not an object")
+    found: dict[str, int | str] = {}
+    for stream, position in document.items():
+        if isinstance(position, str) and position.lower() in (EARLIEST, LATEST):
+            found[stream] = position.lower()
+        elif isinstance(position, int) and not isinstance(position, bool) and position >= -2:
+            found[stream] = _KAFKA_WORDS.get(position, position)
+        else:
+            raise ValueError("not a sequence")
+    return found
+
+
+OFFSETS = Kind('earliest, latest, or JSON with a sequence for each stream, such as {"ORDERS": 1200}', _offsets)
+
+SOURCE_OPTIONS: tuple[Option, ...] = (
+    *CONNECTION_OPTIONS,
+    Option("stream", kinds.NAMES, None, "The stream to read, or several. Required.", _ONLY, also=("streams",)),
+    Option("subjects", kinds.NAMES, (), "Read only these subjects; wildcards allowed.", _ONLY, also=("subject",)),
+    Option("startingOffsets", OFFSETS, None, "Where a new query begins: the first sequence read.", _ONLY),
+    Option("endingOffsets", OFFSETS, None, "Where a batch ends: the last sequence read.", _ONLY),
+    Option("startingTimestamp", kinds.TIME, None, "Begin with the first message stored at or after it.", _ONLY),
+    Option("endingTimestamp", kinds.TIME, None, "End a batch before the first message stored at or after it.", _ONLY),
+    Option(
+        "startingOffsetsByTimestampStrategy",
+        kinds.choice("error", LATEST),
+        "error",
+        "When no message is that young: fail, or begin with the next one that comes.",
+        _ONLY,
+    ),
+    Option("maxOffsetsPerTrigger", kinds.whole_number(1), None, "At most so many sequences a micro-batch.", _ONLY),
+    Option("minOffsetsPerTrigger", kinds.whole_number(1), None, "Wait until so many sequences are there.", _ONLY),
+    Option("maxTriggerDelay", kinds.DURATION, 900.0, "Wait no longer than this for minOffsetsPerTrigger.", _ONLY),
+    Option("maxBytesPerTrigger", kinds.SIZE, None, "About so many bytes a micro-batch.", _ONLY),
+    Option("minPartitions", kinds.whole_number(1), 1, "At least so many tasks share a batch.", _ONLY),
+    Option("maxRecordsPerPartition", kinds.whole_number(1), 250_000, "At most so many sequences a task.", _ONLY),
+    Option("failOnDataLoss", kinds.FLAG, True, "Fail (or only warn) when messages are gone before being read.", _ONLY),
+    Option("includeHeaders", kinds.FLAG, False, "Add the column headers.", _ONLY),
+    Option("includeTimestampNs", kinds.FLAG, False, "Add the column timestamp_ns.", _ONLY),
+    Option(
+        "readMode",
+        kinds.choice(AUTO, CONSUMER, DIRECT),
+        AUTO,
+        "Read by a short-lived consumer, by direct gets, or whichever suits the range.",
+        _ONLY,
+    ),
+    Option("batchSize", kinds.whole_number(1), 16_384, "Rows of an Arrow batch handed to Spark.", _ONLY,
+           also=("natsConsumer.batchSize",)),
+    Option("pollTimeoutMs", kinds.MILLISECONDS, 120.0, "A task fails when it has received nothing for so long.", _ONLY,
+           also=("natsConsumer.pollTimeoutMs",)),
+    Option("pollIntervalMs", kinds.MILLISECONDS, 0.2, "An idle query looks for news this often.", _ONLY),
+    Option("filterPushdown", kinds.FLAG, False, "Push filters of a batch down to the server; see the docs.", _ONLY),
+    Option("durable", kinds.TEXT, "", "A durable consumer that mirrors the query's progress.", _ONLY,
+           also=("ackDurable",)),
+    Option("workQueue", kinds.FLAG, False, "Read a work-queue stream; acks after the commit. Needs durable.", _ONLY),
+)  # fmt: skip
+
+
+def source_options(raw: Mapping[str, str]) -> Options:
+    """Read and check the options of a read, batch or streaming."""
+    options = read_options(raw, SOURCE_OPTIONS, READ)
+    if not options["stream"]:
+        raise BadOptionError('option stream is missing: name the stream to read, as in .option("stream", "ORDERS")')
+    for name in options["stream"]:
+        check_name("stream", name)
+    for subject in options["subjects"]:
+        if not is_valid_subject(subject.encode()):
+            raise BadSubjectError(f"option subjects: {subject!r} is not a subject or pattern")
+    for edge in ("starting", "ending"):
+        _check_edge(options, edge)
+    _check_limits(options)
+    if options["durable"]:
+        check_name("durable", options["durable"])
+    elif options["workQueue"]:
+        raise BadOptionError("option workQueue needs option durable: the consumer that acks what Spark has committed")
+    return options
+
+
+def _check_edge(options: Options, edge: str) -> None:
+    offsets, timestamp = f"{edge}Offsets", f"{edge}Timestamp"
+    if options[offsets] is not None and options[timestamp] is not None:
+        raise BadOptionError(f"give option {offsets} or option {timestamp}, not both")
+    named = options[offsets]
+    if isinstance(named, dict):
+        strangers = sorted(set(named) - set(options["stream"]))
+        missing = sorted(set(options["stream"]) - set(named))
+        if strangers:
+            raise BadOptionError(f"option {offsets} names {', '.join(strangers)}, which option stream does not")
+        if missing:
+            raise BadOptionError(f"option {offsets} has no position for {', '.join(missing)}")
+
+
+def _check_limits(options: Options) -> None:
+    least, most = options["minOffsetsPerTrigger"], options["maxOffsetsPerTrigger"]
+    if least is not None and most is not None and least > most:
+        raise BadOptionError("option minOffsetsPerTrigger must not be above option maxOffsetsPerTrigger")
+
+
+def check_batch(options: Options) -> None:
+    """What only a streaming query may say."""
+    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay", "durable"):
+        if options.is_given(name):
+            raise BadOptionError(f"option {name} is for streaming queries: take it out, or use readStream")
+    if _says(options["startingOffsets"], LATEST):
+        raise BadOptionError("option startingOffsets cannot be latest in a batch: there would be nothing to read")
+    if _says(options["endingOffsets"], EARLIEST):
+        raise BadOptionError("option endingOffsets cannot be earliest: there would be nothing to read")
+
+
+def check_streaming(options: Options) -> None:
+    """What only a batch may say."""
+    for name in ("endingOffsets", "endingTimestamp", "filterPushdown"):
+        if options.is_given(name):
+            raise BadOptionError(f"option {name} is for batches: take it out, or use read instead of readStream")
+
+
+def _says(offsets: Any, word: str) -> bool:
+    return offsets == word or (isinstance(offsets, dict) and word in offsets.values())
