@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jetspark.clock import SystemClock
+from jetspark.server.observations import CommitFigures
 from jetspark.store import disk
 from jetspark.store.disk import Commit, Disk, DiskOp
 
@@ -38,11 +39,13 @@ class Committer:
         loop: asyncio.AbstractEventLoop,
         on_done: Callable[[Commit, str], None],
         on_sync_failed: Callable[[str], None],
+        figures: CommitFigures | None = None,
     ) -> None:
         self._disk = performer
         self._loop = loop
         self._on_done = on_done
         self._on_sync_failed = on_sync_failed
+        self._figures = figures or CommitFigures()
         self._jobs: queue.SimpleQueue[Commit | Callable[[], None] | None] = queue.SimpleQueue()
         # Files with bytes that were written and not yet synced.
         self._unsynced: set[str] = set()
@@ -109,6 +112,8 @@ class Committer:
 
     def _perform(self, commit: Commit) -> str:
         """Run the operations; the reason of the failure, or nothing."""
+        figures = self._figures
+        begun_ns = self._clock.monotonic_ns()
         try:
             for op in commit.ops:
                 if op.kind == disk.SYNC:
@@ -116,11 +121,14 @@ class Committer:
                     self._disk.perform(op)
                     taken_ns = self._clock.monotonic_ns() - started_ns
                     self._sync_ns += (taken_ns - self._sync_ns) // _SMOOTHING
+                    figures.syncs.observe(taken_ns)
                 else:
                     self._disk.perform(op)
+                    figures.written_bytes += len(op.data)
                 self._note(op)
         except OSError as error:
             return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        figures.commits.observe(self._clock.monotonic_ns() - begun_ns)
         return ""
 
     def _note(self, op: DiskOp) -> None:

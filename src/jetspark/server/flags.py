@@ -25,6 +25,8 @@ _FLAGS: Final[dict[str, tuple[str, str]]] = {
     "client_advertise": (_STRING, "client_advertise"),
     **dict.fromkeys(("m", "http_port"), (_INTEGER, "http_port")),
     **dict.fromkeys(("ms", "https_port"), (_INTEGER, "https_port")),
+    "dashboard": (_BOOLEAN, "dashboard.enabled"),
+    "dashboard_changes": (_BOOLEAN, "dashboard.allow_changes"),
     **dict.fromkeys(("c", "config"), (_STRING, "=config")),
     "t": (_BOOLEAN, "=test"),
     **dict.fromkeys(("sl", "signal"), (_STRING, "=signal")),
@@ -171,6 +173,8 @@ def apply_flags(line: CommandLine, options: Options) -> None:
             tls[target] = value
         elif target.startswith("jetstream."):
             setattr(options.jetstream, target.removeprefix("jetstream."), value)
+        elif target.startswith("dashboard."):
+            setattr(options.dashboard, target.removeprefix("dashboard."), value)
         elif target == "port":
             options.port = int(value) or options.port
         else:

@@ -108,6 +108,14 @@ class WebsocketOptions:
 
 
 @dataclass(slots=True, kw_only=True)
+class DashboardOptions:
+    """The dashboard block: the page on the monitoring port. It changes nothing unless the operator says so."""
+
+    enabled: bool = True
+    allow_changes: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
 class JetStreamOptions:
     """The jetstream block. -1 for the two sizes means a share of what the machine has."""
 
@@ -151,6 +159,7 @@ class Options:
     http_port: int = 0
     https_port: int = 0
     http_base_path: str = ""
+    dashboard: DashboardOptions = field(default_factory=DashboardOptions)
 
     debug: bool = False
     trace: bool = False

@@ -1,4 +1,4 @@
-"""The jetstream, tls and websocket blocks.
+"""The jetstream, tls, websocket and dashboard blocks.
 
 Decided here: their keys, and which of them only matter in a cluster (accepted, because nats-server accepts them on
 a single server too, where they change nothing) or are refused. Not known here: what the settings then do.
@@ -27,7 +27,7 @@ from jetspark.server.config_values import (
     strings,
     wrong,
 )
-from jetspark.server.options import JetStreamOptions, Options, TlsOptions, WebsocketOptions
+from jetspark.server.options import DashboardOptions, JetStreamOptions, Options, TlsOptions, WebsocketOptions
 from jetspark.server.options_auth import enabled_word, unsupported
 
 Handler = Callable[[Node], None]
@@ -288,4 +288,19 @@ def read_websocket(node: Node, websocket: WebsocketOptions, problems: Problems) 
                 ("allowed_origin", "allow_origins", "allow_origin", "origins", "origin"), "allowed_origins"
             ),
         },
+    )
+
+
+def read_dashboard(node: Node, dashboard: DashboardOptions, problems: Problems) -> None:
+    """The dashboard block, or one word that turns the page on or off. nats-server has neither."""
+    if isinstance(node.value, bool):
+        dashboard.enabled = node.value
+        return
+    problems.read_map(
+        node,
+        {
+            "enabled": into(dashboard, "enabled", boolean),
+            "allow_changes": into(dashboard, "allow_changes", boolean),
+        },
+        {},
     )

@@ -31,6 +31,7 @@ from jetspark.server.options_blocks import (
     Handler,
     into,
     nothing,
+    read_dashboard,
     read_jetstream,
     read_tls,
     read_websocket,
@@ -139,6 +140,7 @@ class OptionsReader:
             "tls": into(options, "tls", lambda node: read_tls(node, problems)),
             "allow_non_tls": into(options, "allow_non_tls", boolean),
             "websocket": lambda node: read_websocket(node, options.websocket, problems),
+            "dashboard": lambda node: read_dashboard(node, options.dashboard, problems),
             **{name: _refuse_unless_off(name) for name in _REFUSED},
             **dict.fromkeys(_WITHOUT_EFFECT, nothing),
         }

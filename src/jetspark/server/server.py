@@ -26,6 +26,7 @@ from jetspark.server.edge import Edge
 from jetspark.server.identity import PREFIX_CURVE, encode_key, new_server_id
 from jetspark.server.listener import Listener, join_host_port
 from jetspark.server.log import Logger, logger_from
+from jetspark.server.observations import CommitFigures
 from jetspark.server.options import Options, OptionsError, TlsOptions, validate
 from jetspark.server.secure import SecureLayer
 from jetspark.server.storage import StoreDirectory
@@ -69,6 +70,7 @@ class Server:
         self._monitor: Monitor | None = None
         self._websocket: WebsocketListener | None = None
         self._committer: Committer | None = None
+        self.commit_figures = CommitFigures()
         self._is_stopping = False
         self._stopped = asyncio.Event()
         self._sync_timer: asyncio.TimerHandle | None = None
@@ -93,7 +95,9 @@ class Server:
             self._limit_accounts()
             self.edge = Edge(self.broker, self.gate, loop, self.clock, self.logger)
             self.edge.configure(self.options)
-            self._committer = Committer(self._disk, loop, self.edge.commit_done, self.edge.sync_failed)
+            self._committer = Committer(
+                self._disk, loop, self.edge.commit_done, self.edge.sync_failed, self.commit_figures
+            )
             self.edge.use(self._committer)
             await self._start_monitor()
             await self._start_jetstream()

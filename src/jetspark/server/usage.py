@@ -15,6 +15,8 @@ Server Options:
     -P, --pid <file>                 Write the process id to this file
     -m, --http_port <port>           Port for HTTP monitoring
     -ms,--https_port <port>          Port for HTTPS monitoring
+        --dashboard=false            No dashboard on the monitoring port (default: true)
+        --dashboard_changes          Let the dashboard publish, purge and delete (default: false)
     -c, --config <file>              Configuration file
     -t                               Check the configuration file and exit
     -sl,--signal <signal>[=<pid>]    Send a signal to a running server (ldm, stop, quit, term, reopen, reload);
