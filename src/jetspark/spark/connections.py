@@ -59,7 +59,7 @@ def connection(options: Options) -> Connection:
     _drop_useless()
     kept = _KEPT.get(key)
     if kept is None:
-        kept = _KEPT[key] = _Kept(retrying(options, lambda: _connect(options)))
+        kept = _KEPT[key] = _Kept(retrying(options, lambda: new_connection(options)))
     kept.used_s, kept.task_id = time.monotonic(), _task_id()
     return kept.client
 
@@ -121,7 +121,8 @@ def _task_id() -> int | None:
     return None if context is None else context.taskAttemptId()
 
 
-def _connect(options: Options) -> Connection:
+def new_connection(options: Options, *, allow_reconnect: bool = True) -> Connection:
+    """A connection of the caller's own, to be closed by the caller. One try for each server."""
     from jetspark.client.sync import connect
 
     secrets: dict[str, Any] = {}
@@ -144,6 +145,7 @@ def _connect(options: Options) -> Connection:
         inbox_prefix=options["inboxPrefix"],
         connect_timeout=options["connectTimeoutMs"],
         request_timeout=options["requestTimeoutMs"],
+        allow_reconnect=allow_reconnect,
         reconnect_wait=RECONNECT_WAIT_S,
         reconnect_wait_max=RECONNECT_WAIT_MAX_S,
         reconnect_attempts_max=attempts * len(options["servers"]),

@@ -192,6 +192,20 @@ class Publisher:
             await link.drain()
         return future
 
+    async def publish_prepared(
+        self, subject: str, block: bytes, data: bytes, timeout: Seconds | None = None
+    ) -> PublishFuture:
+        """`publish_async` for a header block that is ready to be sent: the caller built it, and answers for it."""
+        link = self._link
+        while len(self._acks.waiting) >= self._window:
+            await self._wait_window()
+        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
+        future = PublishFuture(self, subject, link.now() + timeout_s)
+        link.publish_acked(subject, block, data, future)
+        if link.core.out_bytes > 1048576:
+            await link.drain()
+        return future
+
     async def _wait_window(self) -> None:
         link = self._link
         link.check_open()

@@ -193,6 +193,20 @@ class Publisher:
             link.drain()
         return future
 
+    def publish_prepared(
+        self, subject: str, block: bytes, data: bytes, timeout: Seconds | None = None
+    ) -> PublishFuture:
+        """`publish_async` for a header block that is ready to be sent: the caller built it, and answers for it."""
+        link = self._link
+        while len(self._acks.waiting) >= self._window:
+            self._wait_window()
+        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
+        future = PublishFuture(self, subject, link.now() + timeout_s)
+        link.publish_acked(subject, block, data, future)
+        if link.core.out_bytes > 1048576:
+            link.drain()
+        return future
+
     def _wait_window(self) -> None:
         link = self._link
         link.check_open()
