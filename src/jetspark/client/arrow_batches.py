@@ -52,15 +52,19 @@ def load_pyarrow() -> Any:
 
 
 class BatchBuilder:
-    """Makes batches of the chosen columns. Keeps what the batches of one read have in common."""
+    """Makes batches of the chosen columns. Keeps what the batches of one read have in common.
 
-    def __init__(self, columns: Sequence[str] | None = None) -> None:
+    `header_bytes` gives the values of headers as they are instead of as text.
+    """
+
+    def __init__(self, columns: Sequence[str] | None = None, header_bytes: bool = False) -> None:
         self.names = list(COLUMNS if columns is None else columns)
         unknown = [name for name in self.names if name not in COLUMNS]
         if unknown or not self.names or len(set(self.names)) != len(self.names):
             raise BadOptionError(f"columns are some of {', '.join(COLUMNS)}, each once; not {', '.join(self.names)}")
         self._pa = load_pyarrow()
-        self._types = arrow_types(self._pa)
+        self._header_bytes = header_bytes
+        self._types = arrow_types(self._pa, header_bytes)
         self.schema = self._pa.schema([(name, self._types[name]) for name in self.names])
         # stride -> 0, stride, 2 * stride, ...: which elements a column takes, for as many rows as were ever needed.
         self._steps: dict[int, Any] = {}
@@ -92,8 +96,12 @@ class BatchBuilder:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def from_rows(self, rows: Iterable[dict[str, Any]]) -> Any:
-        """A batch of a few rows that were made one by one."""
-        return self._pa.RecordBatch.from_pylist([{name: row[name] for name in self.names} for row in rows], self.schema)
+        """A batch of a few rows that were made one by one, the values of their headers as bytes."""
+        kept = [{name: row[name] for name in self.names} for row in rows]
+        if HEADERS in self.names and not self._header_bytes:
+            for row in kept:
+                row[HEADERS] = [{**pair, "value": pair["value"].decode("utf-8", "replace")} for pair in row[HEADERS]]
+        return self._pa.RecordBatch.from_pylist(kept, self.schema)
 
     def _headers(self, columns: Columns, wire: Any) -> Any:
         pa = self._pa
@@ -102,7 +110,9 @@ class BatchBuilder:
             pa.binary(), size * HEADER_STRIDE, [None, pa.py_buffer(columns.header_positions), wire]
         )
         names = self._text(self._every(parts, HEADER_STRIDE, 0, size))
-        values = self._text(self._every(parts, HEADER_STRIDE, 2, size))
+        values = self._every(parts, HEADER_STRIDE, 2, size)
+        if not self._header_bytes:
+            values = self._text(values)
         kind = self._types[HEADERS]
         pairs = pa.StructArray.from_arrays([names, values], fields=list(kind.value_type))
         starts = pa.Array.from_buffers(pa.int32(), columns.rows + 1, [None, pa.py_buffer(columns.header_starts)])
@@ -128,9 +138,10 @@ class BatchBuilder:
             return self._pa.array(decoded, self._pa.string())
 
 
-def arrow_types(pa: Any) -> dict[str, Any]:
+def arrow_types(pa: Any, header_bytes: bool = False) -> dict[str, Any]:
     """The type of each column. Plain types only: Spark, pandas, Polars and DuckDB take them as they are."""
-    pair = pa.struct([pa.field("key", pa.string(), False), pa.field("value", pa.string(), False)])
+    value = pa.binary() if header_bytes else pa.string()
+    pair = pa.struct([pa.field("key", pa.string(), False), pa.field("value", value, False)])
     return {
         SUBJECT: pa.string(),
         SEQUENCE: pa.int64(),

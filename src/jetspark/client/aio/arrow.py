@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.client.aio.consuming import ELECTION_WAIT_S
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
-from jetspark.client.arrow_batches import BatchBuilder, ack_frames
+from jetspark.client.arrow_batches import HEADERS, BatchBuilder, ack_frames
 from jetspark.client.core import pull
 from jetspark.client.core.arrow_decode import ColumnSink, close_sink, open_sink
 from jetspark.client.core.arrow_pull import BYTES_MAX, RowBuffer
@@ -90,6 +90,7 @@ class ArrowFetch:
         with link.guard:
             self._sink = sink = open_sink(link.core, link)
             sink.wake_rows, sink.wake_bytes = self._wanted, 2 * FETCH_BYTES_MAX
+            sink.wants_headers = HEADERS in self._builder.names
             if self._order is not None:
                 sink.ordered, sink.consumer_sequence = True, self._order.consumer_sequence
         self._epoch = link.core.epoch
@@ -192,6 +193,7 @@ class ArrowConsuming:
         self._error: BaseException | None = None
         with self._link.guard:
             self._sink = open_sink(self._link.core, self._link)
+            self._sink.wants_headers = HEADERS in builder.names
             self._epoch = self._link.core.epoch
 
     @property

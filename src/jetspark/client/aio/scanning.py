@@ -1,7 +1,8 @@
 """Reading a range of a stream into record batches, in order, whatever happens meanwhile.
 
 The server's consumer is a throw-away, made again after the last row whenever a gap, a silence or a reconnect puts it in
-doubt, and removed at the end. A small range of a stream that allows it is read without any consumer.
+doubt, and removed at the end. A small range of a stream that allows it is read without any consumer; a large one too
+when the caller insists. Payloads nobody asked for are not sent.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 from jetspark.api.timestamps import parse_time
 from jetspark.client.aio.arrow import IN_FLIGHT_ROWS, ArrowConsuming, ArrowFetch, wait_rows
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
-from jetspark.client.arrow_batches import BatchBuilder, load_pyarrow
+from jetspark.client.arrow_batches import DATA, HEADERS, BatchBuilder, load_pyarrow
 from jetspark.client.configs import wire_time
 from jetspark.client.core import pull
 from jetspark.client.core.arrow_decode import move_sink
@@ -29,9 +30,11 @@ from jetspark.client.errors import (
     HeartbeatMissedError,
     JetsparkError,
     PullUnavailableError,
+    RequestTimeoutError,
 )
 from jetspark.client.infos import ConsumerInfo
 from jetspark.client.names import server_is_older
+from jetspark.protocol.subjects import matches
 
 if TYPE_CHECKING:
     import pyarrow
@@ -42,6 +45,10 @@ if TYPE_CHECKING:
 # Up to this many sequences are read without a consumer, where the stream allows it.
 DIRECT_ROWS_MAX = 256
 DIRECT_TIMEOUT_S = 5.0
+# When a range is to be read without a consumer whatever its size: what is asked for at once, and how often in vain.
+DIRECT_PART_ROWS = 1024
+DIRECT_TRIES_MAX = 5
+DIRECT_RETRY_WAIT_S = 0.5
 # A scan that was left without closing it must not leave its consumer for long.
 INACTIVE_THRESHOLD_S = 30.0
 EXPIRES_NS = 30 * 10**9
@@ -112,7 +119,11 @@ class OrderedArrowConsuming(ArrowConsuming):
 
 
 class ArrowScan(OrderedArrowConsuming):
-    """The record batches of a range: iterate over it, or `read_all`. A context manager; leaving it cleans up."""
+    """The record batches of a range: iterate over it, or `read_all`. A context manager; leaving it cleans up.
+
+    `direct` says whether to read without a consumer: always, never, or (None) when the range is small. With
+    `silence_max_s` a scan that has received nothing for so long fails.
+    """
 
     def __init__(
         self,
@@ -122,6 +133,10 @@ class ArrowScan(OrderedArrowConsuming):
         subjects: str | Sequence[str],
         batch_rows: int,
         columns: Sequence[str] | None,
+        *,
+        direct: bool | None = None,
+        header_bytes: bool = False,
+        silence_max_s: float = 0.0,
     ) -> None:
         from jetspark.client.aio.ordered import OrderedConsumer
 
@@ -140,10 +155,20 @@ class ArrowScan(OrderedArrowConsuming):
             options["opt_start_time"] = start
         elif start is not None:
             options["opt_start_seq"] = start
+        builder = BatchBuilder(columns, header_bytes)
+        if DATA not in builder.names and HEADERS not in builder.names:
+            options["headers_only"] = True
         request = PullRequest()
         request.expires_ns, request.heartbeat_ns = EXPIRES_NS, HEARTBEAT_NS
-        super().__init__(OrderedConsumer(stream, **options), request, BatchBuilder(columns), batch_rows, 0.0)
+        super().__init__(OrderedConsumer(stream, **options), request, builder, batch_rows, 0.0)
         self._buffer.rows_max = max(IN_FLIGHT_ROWS, 2 * batch_rows)
+        self._direct = direct
+        # The next sequence to ask for directly; 0 when a consumer reads.
+        self._next_direct = 0
+        self._failed_tries = 0
+        self._silence_max_s = silence_max_s
+        self._heard_rows = 0
+        self._heard_s = self._link.now()
 
     async def read_all(self) -> pyarrow.Table:
         """Everything in one table."""
@@ -171,7 +196,9 @@ class ArrowScan(OrderedArrowConsuming):
         first = max(self._start, state.first_seq) if isinstance(self._start, int) else state.first_seq
         if last < first or not state.messages:
             await self._finish(None)
-        elif not isinstance(self._start, datetime) and not sink.end_timestamp_ns:
+        elif self._direct:
+            self._insist_on_direct(first)
+        elif self._direct is None and not isinstance(self._start, datetime) and not sink.end_timestamp_ns:
             await self._try_direct(first, last)
 
     def _rows_left(self) -> int:
@@ -182,8 +209,12 @@ class ArrowScan(OrderedArrowConsuming):
         return max(0, self._sink.end_sequence - 1 - after)
 
     async def _advance(self) -> None:
+        if self._silence_max_s:
+            await self._check_silence()
         if not self._is_prepared:
             await self._prepare()
+        elif self._next_direct:
+            await self._read_direct()
         elif self._sink.finished:
             self._cut()
             await self._finish(None)
@@ -194,6 +225,14 @@ class ArrowScan(OrderedArrowConsuming):
         await super()._restart()
         if self._is_made and self._ordered.cached_info.num_pending == 0:
             self._sink.finished = True
+
+    async def _check_silence(self) -> None:
+        now_s, rows = self._link.now(), self._sink.rows
+        if rows != self._heard_rows:
+            self._heard_rows, self._heard_s = rows, now_s
+        elif now_s - self._heard_s > self._silence_max_s:
+            said = f"nothing of stream {self._stream.name} received for {self._silence_max_s:g} s"
+            await self._finish(RequestTimeoutError(f"{said}, last sequence {self._sink.last_sequence}"))
 
     def _is_due(self) -> bool:
         return self._sink.rows >= self._batch_rows or self._sink.size >= self._sink.wake_bytes
@@ -239,7 +278,7 @@ class ArrowScan(OrderedArrowConsuming):
         """Read a small range by direct gets; anything unexpected leaves the range to a consumer."""
         stream = self._stream
         version = stream.jetstream.connection.server_version
-        if last - first >= DIRECT_ROWS_MAX or len(self._subjects) > 1 or server_is_older(version, 2, 11):
+        if last - first >= DIRECT_ROWS_MAX or server_is_older(version, 2, 11):
             return
         if not stream.cached_info.config.allow_direct:
             return
@@ -248,19 +287,58 @@ class ArrowScan(OrderedArrowConsuming):
             found = await self._direct_rows(first, last)
             if found is None:
                 return
-            rows += [row for row in found if row["sequence"] <= last]
+            rows += [row for row in found if row["sequence"] <= last and self._is_wanted(row)]
             if not found or found[-1]["sequence"] >= last or not found[-1]["pending_count"]:
                 break
             first = found[-1]["sequence"] + 1
+        self._cut_rows(rows)
+        await self._finish(None)
+
+    def _cut_rows(self, rows: list[dict[str, Any]]) -> None:
         for start in range(0, len(rows), self._batch_rows):
             self._ready.append(self._builder.from_rows(rows[start : start + self._batch_rows]))
-        await self._finish(None)
+
+    def _is_wanted(self, row: dict[str, Any]) -> bool:
+        """The server takes one filter only; of several, the rest of the work is ours."""
+        if len(self._subjects) < 2:
+            return True
+        subject = row["subject"].encode("utf-8", "surrogateescape")
+        return any(matches(pattern.encode(), subject) for pattern in self._subjects)
+
+    def _insist_on_direct(self, first: int) -> None:
+        stream = self._stream
+        if isinstance(self._start, datetime) or self._sink.end_timestamp_ns:
+            raise BadOptionError("a range that is read without a consumer is given as sequences")
+        if not stream.cached_info.config.allow_direct:
+            raise BadOptionError(f"stream {stream.name} does not allow direct gets (its allow_direct is false)")
+        if server_is_older(stream.jetstream.connection.server_version, 2, 11):
+            raise BadOptionError("direct gets of many messages need a server of version 2.11 or later")
+        self._next_direct = first
+
+    async def _read_direct(self) -> None:
+        """The next part of a range that is read without a consumer whatever its size."""
+        first, last = self._next_direct, self._sink.end_sequence - 1
+        found = await self._direct_rows(first, min(last, first + DIRECT_PART_ROWS - 1))
+        if found is None:
+            self._failed_tries += 1
+            if self._failed_tries >= DIRECT_TRIES_MAX and self._link.is_up:
+                await self._finish(RequestTimeoutError(f"stream {self._stream.name} does not answer direct gets"))
+                return
+            await self._link.sleep(DIRECT_RETRY_WAIT_S)
+            return
+        self._failed_tries = 0
+        self._heard_s = self._link.now()
+        self._cut_rows([row for row in found if row["sequence"] <= last and self._is_wanted(row)])
+        if not found or found[-1]["sequence"] >= last or not found[-1]["pending_count"]:
+            await self._finish(None)
+        else:
+            self._next_direct = found[-1]["sequence"] + 1
 
     async def _direct_rows(self, first: int, last: int) -> list[dict[str, Any]] | None:
         """One answer, whole; None when it did not come whole."""
         link, stream = self._link, self._stream
         document: dict[str, Any] = {"seq": first, "batch": last - first + 1}
-        if self._subjects:
+        if len(self._subjects) == 1:
             document["next_by_subj"] = self._subjects[0]
         with link.guard:
             inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
@@ -290,20 +368,32 @@ class ArrowScan(OrderedArrowConsuming):
 
 def direct_row(message: MessageCore) -> dict[str, Any]:
     """One answer to a direct get. No consumer delivered it, so what a consumer tells is absent."""
-    headers = message.headers
-    row = {
-        "subject": headers["Nats-Subject"],
-        "sequence": int(headers["Nats-Sequence"]),
-        "timestamp": parse_time(headers["Nats-Time-Stamp"]).unix_ns,
+    told: dict[str, str] = {}
+    kept: list[tuple[str, str]] = []
+    # The server's own come last, and the message may have brought some of the same names with it.
+    for name, value in reversed(message.headers.all_items()):
+        if name in _DIRECT_HEADERS and name not in told:
+            told[name] = value
+        else:
+            kept.append((name, value))
+    return {
+        "subject": told["Nats-Subject"],
+        "sequence": int(told["Nats-Sequence"]),
+        "timestamp": parse_time(told["Nats-Time-Stamp"]).unix_ns,
         "data": message.data,
         "reply": None,
         "consumer_sequence": None,
         "delivery_count": None,
-        "pending_count": int(headers.get("Nats-Num-Pending", "0")),
+        "pending_count": int(told.get("Nats-Num-Pending", "0")),
+        "headers": [
+            {"key": _shown(name), "value": value.encode("utf-8", "surrogateescape")} for name, value in reversed(kept)
+        ],
     }
-    pairs = [(name, value) for name, value in headers.all_items() if name not in _DIRECT_HEADERS]
-    row["headers"] = [{"key": name, "value": value} for name, value in pairs]
-    return row
+
+
+def _shown(text: str) -> str:
+    """What is not UTF-8 as replacement characters, as in the other columns of text."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 async def fetch_in_order(

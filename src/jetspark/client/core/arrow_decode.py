@@ -87,6 +87,8 @@ class ColumnSink(FrameSink):
         self.end_timestamp_ns: i64 = 0
         self.last_pending_count: i64 = 0
         self.finished: bool = False
+        # Without it headers are skipped over, and the rows have none.
+        self.wants_headers: bool = True
         # The header block of the first row there is, which tells of a pin.
         self.first_header: bytes = b""
         # The part of the acknowledgement subject that does not change, learnt from the first one.
@@ -323,6 +325,8 @@ class ColumnSink(FrameSink):
     def _read_headers(self, data: bytes, start: i64, stop: i64) -> None:
         if not self.rows:
             self.first_header = data[start:stop]
+        if not self.wants_headers:
+            return
         if not IS_NATIVE:
             self._read_headers_plain(data, start, stop)
             return
