@@ -18,13 +18,6 @@ from conformance.scenario import Event, Run, Server, delete_streams
 from conformance.sequences import READ_ONLY, Side, Step, steps_of
 
 FIXED_SEEDS = range(1, 21)
-# Seeds of the fixed set whose sequences end in a difference that is known (docs/compat.md) and not yet mended.
-KNOWN_SEEDS = {
-    1: "when a message comes back after several calls at once",
-    5: "limits lowered by an update of a stream that discards new messages",
-    9: "the position of a consumer after a purge of subjects that are not its own",
-    18: "the position of a consumer after a purge of subjects that are not its own",
-}
 SETTLE_ATTEMPTS = 20
 SHRINK_RUNS_MAX = 120
 series = itertools.count()
@@ -96,8 +89,6 @@ def sequence_pair(pool: PairPool) -> Pair:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("seed", chosen_seeds())
 def test_random_sequence_gives_the_same_answers(seed: int, pair_pool: PairPool) -> None:
-    if seed in KNOWN_SEEDS and not os.environ.get("JETSPARK_SEQUENCE_SEEDS"):
-        pytest.skip(f"known difference: {KNOWN_SEEDS[seed]}")
     steps = steps_of(seed, int(os.environ.get("JETSPARK_SEQUENCE_STEPS", "150")))
 
     if first_difference(sequence_pair(pair_pool), steps) is None:

@@ -243,6 +243,29 @@ def test_damage_in_the_middle_costs_one_frame_and_is_reported() -> None:
     assert open_consumer_log(disk, FOLDER)[2].is_clean()
 
 
+def test_what_a_lost_frame_said_follows_from_the_floor_after_it() -> None:
+    disk = SimDisk()
+    log, _, _ = open_consumer_log(disk, FOLDER)
+    log.floor(0, 0)
+    commit(log, disk)
+    log.delivered(1, 1, 1, 5)
+    commit(log, disk)
+    log.delivered(2, 2, 1, 6)
+    log.acked(1, 1)
+    log.acked(2, 2)
+    damaged_at = disk.size(PATH) + 20
+    commit(log, disk)
+    log.floor(2, 2)
+    commit(log, disk)
+    disk.flip_bit(PATH, damaged_at)
+
+    _, state, report = open_consumer_log(disk, FOLDER)
+
+    assert report.damaged_frames == 1
+    assert not state.pending
+    assert (state.delivered_consumer_seq, state.delivered_stream_seq) == (2, 2)
+
+
 def test_after_a_failed_commit_the_whole_state_is_written() -> None:
     disk = SimDisk()
     log, state, _ = open_consumer_log(disk, FOLDER)

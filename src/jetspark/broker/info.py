@@ -26,8 +26,8 @@ def stream_state(stream: Stream, subjects: dict[str, int] | None = None, *, with
     """Counts and ends of a stream; details only when they were asked for."""
     store = stream.store
     is_empty = store.message_count == 0
-    # A stream that never held anything says 0, not 1, for the first sequence.
-    first_seq = 0 if is_empty and store.last_seq == 0 else store.first_seq
+    # A stream that never held anything says 0, not 1, for the first sequence; unless it was purged all the same.
+    first_seq = 0 if store.last_seq == 0 and not stream.was_purged_unused else store.first_seq
     report = store.report
     lost: LostStreamData | None = None
     if report.lost or report.lost_bytes > 0:

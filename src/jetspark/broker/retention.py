@@ -34,6 +34,9 @@ class RetentionKeeper(TimerOwner):
         self.limited: bool = False
         self.messages_max: i64 = -1
         self.bytes_max: i64 = -1
+        # The same where the oldest go for the newest; a stream that discards new messages never gives up old ones.
+        self._evict_messages_max: i64 = -1
+        self._evict_bytes_max: i64 = -1
         self.per_subject_max: i64 = -1
         self.age_max_ns: i64 = 0
         self._age_timer = Timer(self, TIMER_AGE)
@@ -42,6 +45,9 @@ class RetentionKeeper(TimerOwner):
     def configure(self, config: StreamConfig) -> None:
         self.messages_max = config.max_msgs if config.max_msgs > 0 else -1
         self.bytes_max = config.max_bytes if config.max_bytes > 0 else -1
+        evicts = config.discard == Discard.OLD
+        self._evict_messages_max = self.messages_max if evicts else -1
+        self._evict_bytes_max = self.bytes_max if evicts else -1
         self.per_subject_max = config.max_msgs_per_subject if config.max_msgs_per_subject > 0 else -1
         self.age_max_ns = bounded_wait(config.max_age)
         self.limited = self.messages_max > 0 or self.bytes_max > 0 or self.per_subject_max > 0 or self.age_max_ns > 0
@@ -51,12 +57,12 @@ class RetentionKeeper(TimerOwner):
         store = self._stream.store
         if self.per_subject_max > 0:
             self.enforce_subject(subject)
-        if self.messages_max > 0:
-            while store.message_count > self.messages_max:
+        if self._evict_messages_max > 0:
+            while store.message_count > self._evict_messages_max:
                 if not self._stream.remove(store.first_seq, False):
                     break
-        if self.bytes_max > 0:
-            while store.byte_count > self.bytes_max and store.message_count > 0:
+        if self._evict_bytes_max > 0:
+            while store.byte_count > self._evict_bytes_max and store.message_count > 0:
                 if not self._stream.remove(store.first_seq, False):
                     break
         if self.age_max_ns > 0 and self._age_timer.deadline_ns == 0:
@@ -74,11 +80,11 @@ class RetentionKeeper(TimerOwner):
     def enforce_all(self) -> None:
         """After an update or a restart: everything over a limit goes now."""
         store = self._stream.store
-        if self.messages_max > 0:
-            while store.message_count > self.messages_max:
+        if self._evict_messages_max > 0:
+            while store.message_count > self._evict_messages_max:
                 self._stream.remove(store.first_seq, False)
-        if self.bytes_max > 0:
-            while store.byte_count > self.bytes_max and store.message_count > 0:
+        if self._evict_bytes_max > 0:
+            while store.byte_count > self._evict_bytes_max and store.message_count > 0:
                 self._stream.remove(store.first_seq, False)
         if self.per_subject_max > 0:
             over = [s for s, state in store.subjects.items() if state.message_count > self.per_subject_max]
@@ -157,7 +163,7 @@ class RetentionKeeper(TimerOwner):
             return
         store = stream.store
         if not stream.consumers and not stream.followers:
-            stream.purge_below(store.last_seq + 1)
+            stream.purge_unread()
             return
         seq = store.next_live(store.first_seq)
         while seq != 0:
@@ -201,19 +207,16 @@ class RetentionKeeper(TimerOwner):
         store = self._stream.store
         state = store.subjects.get(subject)
         held: i64 = state.message_count if state is not None else 0
-        if config.discard_new_per_subject and self.per_subject_max > 0 and held >= self.per_subject_max:
-            if not is_rollup:
-                return "maximum messages per subject exceeded"
-        # A subject at its own limit gives up its oldest, which may make the room that is needed.
-        freed_messages: i64 = 0
-        freed_bytes: i64 = 0
-        if self.per_subject_max > 0 and held >= self.per_subject_max and not config.discard_new_per_subject:
-            freed_messages = 1
-            first = store.subject_first_seq(subject)
-            if store.view(first, self._view):
-                freed_bytes = store.accounted_size(self._view)
-        if self.messages_max > 0 and store.message_count - freed_messages >= self.messages_max:
+        # A subject at its own limit gives up its oldest for the newest, which then takes no more room.
+        is_at_limit = self.per_subject_max > 0 and held >= self.per_subject_max
+        if is_at_limit and config.discard_new_per_subject and not is_rollup:
+            return "maximum messages per subject exceeded"
+        if self.messages_max > 0 and store.message_count >= self.messages_max and not is_at_limit:
             return "maximum messages exceeded"
-        if self.bytes_max > 0 and store.byte_count - freed_bytes + added_bytes > self.bytes_max:
-            return "maximum bytes exceeded"
+        if self.bytes_max > 0 and store.byte_count + added_bytes > self.bytes_max:
+            freed_bytes: i64 = 0
+            if is_at_limit and store.view(store.subject_first_seq(subject), self._view):
+                freed_bytes = store.accounted_size(self._view)
+            if freed_bytes < added_bytes:
+                return "maximum bytes exceeded"
         return ""

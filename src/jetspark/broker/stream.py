@@ -55,6 +55,8 @@ class Stream:
         self.deleted: bool = False
         self.is_dirty: bool = False
         self.is_settling: bool = False
+        # Purged before it held anything, which only shows in what it says of its first sequence.
+        self.was_purged_unused: bool = False
         self.in_memory: bool = config.storage == Storage.MEMORY
         self.consumers: dict[str, Consumer] = {}
         # Consumers by how they learn of a new message: all at once, or by subject.
@@ -237,6 +239,9 @@ class Stream:
     def committed(self, seq: i64) -> None:
         """Everything up to seq is durable: consumers may have it."""
         self.store.committed(seq)
+        if self.store.has_pending and not self.in_memory and not self.broker.shutting_down:
+            # Now that the removals are durable their bytes may go, and nobody else may ever ask for a commit.
+            self.mark_dirty()
         self.failed_until_ns = 0
         self.room.look()
         if not self.in_memory:
@@ -307,18 +312,20 @@ class Stream:
         self.mark_dirty()
         return True
 
-    def purge_below(self, seq: i64) -> i64:
-        """Drop everything below a sequence at once; consumers move past it."""
-        count = self.store.purge_below(seq)
-        if count > 0:
-            self.after_purge()
+    def purge_unread(self) -> None:
+        """Drop everything of a stream that nobody reads."""
+        assert not self.consumers, self.consumers
+        self.store.purge_below(self.store.last_seq + 1)
+        if self.features is not None:
+            self.features.purged()
         self.mark_dirty()
-        return count
 
     def purge(self, filter_subject: bytes, below_seq: i64, keep: i64) -> i64:
         """The purge of the API: by subject, up to a sequence, or all but the newest."""
         store = self.store
-        if not filter_subject and keep <= 0:
+        if (not filter_subject or filter_subject == b">") and keep <= 0:
+            if below_seq == 0 and store.last_seq == 0:
+                self.was_purged_unused = True
             count = store.purge_below(below_seq if 0 < below_seq <= store.last_seq else store.last_seq + 1)
             if below_seq > store.last_seq + 1:
                 # Sequences that were never used are purged too: the stream goes on after them.
@@ -326,37 +333,29 @@ class Stream:
         else:
             patterns = [filter_subject] if filter_subject else []
             count = store.purge_subject(SubjectFilter(patterns), below_seq, keep)
-        if keep <= 0:
-            self._skip_purged(filter_subject)
-        if keep <= 0 or count > 0:
-            self.after_purge()
+        self._tell_purged(filter_subject)
         self.mark_dirty()
         return count
-
-    def _skip_purged(self, filter_subject: bytes) -> None:
-        """Consumers of nothing but what went look only at what comes."""
-        for consumer in self.consumers.values():
-            consumer.second_thoughts.before_jump()
-            jumps.skip_purged(consumer, filter_subject)
-            consumer.second_thoughts.after_jump()
 
     def roll_up(self, subject: bytes, whole_stream: bool, seq: i64) -> None:
         """The message just stored replaces what came before it."""
         if whole_stream:
-            self.purge_below(seq)
+            self.store.purge_below(seq)
+            self._tell_purged(b"")
         else:
-            count = self.store.purge_subject(SubjectFilter([subject]), seq, 0)
-            if self.filtered:
-                self._skip_purged(subject)
-            if count > 0 or self.filtered:
-                self.after_purge()
+            self.store.purge_subject(SubjectFilter([subject]), seq, 0)
+            self._tell_purged(subject)
         self.mark_dirty()
 
-    def after_purge(self) -> None:
-        """Many messages left at once: every consumer looks at the store again."""
+    def _tell_purged(self, subject: bytes) -> None:
+        """The stream, or the messages of a subject, were purged on request: consumers find their new place."""
+        store = self.store
+        first_left_seq = store.first_seq
+        if subject and self.consumers:
+            first_left_seq = store.next_match(store.first_seq, store.last_seq, SubjectFilter([subject]), self.view)
         for consumer in self.consumers.values():
             consumer.second_thoughts.before_jump()
-            jumps.purged(consumer)
+            jumps.purge_requested(consumer, subject, first_left_seq)
             consumer.second_thoughts.after_jump()
         if self.features is not None:
             self.features.purged()

@@ -316,6 +316,8 @@ def open_consumer_log(disk: Disk, folder: str) -> tuple[ConsumerLog, ConsumerSta
             log.snapshot_size = length
         at += length
         good = at
+    if report.damaged_frames > 0:
+        follow_floor(state)
     report.cut_bytes = end - good
     # Cut and synced in any case: what a process wrote before it was killed is read here, and confirmed to whoever asks
     # again, but may not be on the medium.
@@ -323,6 +325,15 @@ def open_consumer_log(disk: Disk, folder: str) -> tuple[ConsumerLog, ConsumerSta
     # A damaged log is replaced as soon as there is anything to write.
     log.size = good if report.damaged_frames == 0 else 0
     return log, state, report
+
+
+def follow_floor(state: ConsumerState) -> None:
+    """Frames are missing before some that are there: what those must have said follows from where the floor is."""
+    for seq in [seq for seq in state.pending if seq <= state.floor_stream_seq]:
+        del state.pending[seq]
+        state.redelivered.pop(seq, None)
+    state.delivered_stream_seq = max(state.delivered_stream_seq, state.floor_stream_seq)
+    state.delivered_consumer_seq = max(state.delivered_consumer_seq, state.floor_consumer_seq)
 
 
 def next_frame(data: bytes, at: i64, end: i64, seed: int) -> i64:

@@ -216,3 +216,23 @@ def ack_tokens_count_down_pending(run: Run) -> None:
     run.fetch("S", "C", 5)
     run.publish("S.a", "6")
     run.fetch("S", "C", 1)
+
+
+@scenario()
+def terminating_where_an_ack_is_for_all_before(run: Run) -> None:
+    five(run, ack_policy="all")
+    advisories = run.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.>")
+    messages = run.fetch("S", "C", 5)
+    run.ack(messages[2], "+TERM why")
+    run.consumer_info("S", "C")
+    run.ack(messages[1], "+TERM")
+    run.consumer_info("S", "C")
+    advisories.take(2)
+
+
+@scenario()
+def an_ack_for_all_before_is_not_sampled(run: Run) -> None:
+    five(run, ack_policy="all", sample_freq="100")
+    metrics = run.subscribe("$JS.EVENT.METRIC.>")
+    run.ack(run.fetch("S", "C", 2)[1])
+    metrics.nothing()

@@ -243,3 +243,18 @@ def interest_when_a_consumer_without_acks_leaves(run: Run) -> None:
     run.stream_info("S")
     run.ack(messages[-2])
     run.until("STREAM.INFO.S", lambda document: document["state"]["messages"] == 0)
+
+
+@scenario()
+def lower_limits_of_a_stream_that_discards_new_messages(run: Run) -> None:
+    for storage in ("file", "memory"):
+        run.stream(storage, storage=storage, discard="new")
+        for subject in "aabbb":
+            run.publish(f"{storage}.{subject}", "x" * 10)
+        run.update_stream(storage, storage=storage, discard="new", max_msgs=3, max_bytes=100)
+        run.publish(f"{storage}.a", "no")
+        run.update_stream(storage, storage=storage, discard="new", max_msgs=3, max_msgs_per_subject=2)
+        run.publish(f"{storage}.a", "no")
+        run.update_stream(storage, storage=storage, discard="old", max_msgs=3)
+        run.publish(f"{storage}.a", "yes")
+        run.stream_info(storage, {"subjects_filter": ">"})

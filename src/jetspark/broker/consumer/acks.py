@@ -57,23 +57,29 @@ def acknowledge(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveri
         return
     was_stalled = is_full(consumer)
     if consumer.ack_policy == ACK_ALL:
-        acknowledge_all(consumer, stream_seq, consumer_seq, deliveries)
+        acknowledge_all(consumer, stream_seq, consumer_seq)
     else:
-        entry = consumer.state.pending.get(stream_seq)
-        if entry is not None:
-            if consumer.sample_percent > 0:
+        if consumer.sample_percent > 0:
+            entry = consumer.state.pending.get(stream_seq)
+            if entry is not None:
                 consumer.announcer.sample(entry, stream_seq, consumer_seq)
-            settle(consumer, stream_seq)
-        elif consumer.redelivery.is_queued(stream_seq):
-            consumer.redelivery.unqueue(stream_seq)
-        elif stream_seq in consumer.state.redelivered:
-            # Given up on, and acknowledged after all: no longer worth remembering.
-            del consumer.state.redelivered[stream_seq]
-            consumer.log.forgotten(stream_seq)
-            consumer.mark_dirty()
-            consumer.stream.retention.consumed(stream_seq)
+        acknowledge_one(consumer, stream_seq)
     if was_stalled and not is_full(consumer):
         consumer.deliver()
+
+
+def acknowledge_one(consumer: Consumer, stream_seq: i64) -> None:
+    """This message and no other."""
+    if stream_seq in consumer.state.pending:
+        settle(consumer, stream_seq)
+    elif consumer.redelivery.is_queued(stream_seq):
+        consumer.redelivery.unqueue(stream_seq)
+    elif stream_seq in consumer.state.redelivered:
+        # Given up on, and acknowledged after all: no longer worth remembering.
+        del consumer.state.redelivered[stream_seq]
+        consumer.log.forgotten(stream_seq)
+        consumer.mark_dirty()
+        consumer.stream.retention.consumed(stream_seq)
 
 
 def is_full(consumer: Consumer) -> bool:
@@ -100,14 +106,11 @@ def settle(consumer: Consumer, stream_seq: i64) -> None:
         consumer.stream.retention.consumed(stream_seq)
 
 
-def acknowledge_all(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64) -> None:
+def acknowledge_all(consumer: Consumer, stream_seq: i64, consumer_seq: i64) -> None:
     """This one and everything before it."""
     state = consumer.state
     if stream_seq <= state.floor_stream_seq:
         return
-    entry = state.pending.get(stream_seq)
-    if entry is not None and consumer.sample_percent > 0:
-        consumer.announcer.sample(entry, stream_seq, consumer_seq)
     done = [seq for seq in state.pending if seq <= stream_seq]
     for seq in done:
         del state.pending[seq]
@@ -160,9 +163,10 @@ def in_progress(consumer: Consumer, stream_seq: i64) -> None:
 def terminate(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64, reason: bytes) -> None:
     """Never again: an acknowledgement that says it failed."""
     was_stalled = is_full(consumer)
-    entry = consumer.state.pending.get(stream_seq)
     consumer.announcer.terminated_by_client(stream_seq, consumer_seq, deliveries, reason.decode("utf-8", "replace"))
-    if entry is not None:
-        settle(consumer, stream_seq)
+    if consumer.ack_policy == ACK_ALL:
+        acknowledge_all(consumer, stream_seq, consumer_seq)
+    elif consumer.ack_policy != ACK_NONE:
+        acknowledge_one(consumer, stream_seq)
     if was_stalled and not is_full(consumer):
         consumer.deliver()

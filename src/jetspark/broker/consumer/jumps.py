@@ -15,20 +15,77 @@ if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
 
 
-def skip_purged(consumer: Consumer, purged_subject: bytes) -> None:
-    """The stream was purged on request: a consumer of nothing but what went looks only at what comes."""
+def purge_requested(consumer: Consumer, subject: bytes, first_left_seq: i64) -> None:
+    """The stream, or a subject of it, was purged on request; `first_left_seq` is the first message left of that, or 0.
+
+    Where the consumer then stands is nats-server's rule: one of nothing but what was purged goes to the first message
+    left of that, one of more to the first message of the stream, and any other stays.
+    """
     store = consumer.stream.store
-    if store.first_seq > consumer.next_seq:
-        consumer.next_seq = store.first_seq
-    if purged_subject and not consumer.filter.match_all:
-        for pattern in consumer.filter.patterns:
-            if not is_subset(pattern, purged_subject):
-                return
-        found = store.next_match(consumer.next_seq, store.last_seq, consumer.filter, consumer.view)
-        # One that begins later than anything stored stays there.
-        consumer.next_seq = found if found > 0 else max(consumer.next_seq, store.last_seq + 1)
-    if not consumer.first_list and consumer.state.delivered_stream_seq < consumer.next_seq - 1:
-        move_delivered(consumer, consumer.next_seq - 1)
+    state = consumer.state
+    start_seq = start_after_purge(consumer, subject, first_left_seq)
+    # While the list of last messages is worked off, its next one is where the consumer stands.
+    place_seq: i64 = state.delivered_stream_seq + 1 if consumer.first_list else consumer.next_seq
+    if consumer.first_list:
+        consumer.first_list = [s for s in consumer.first_list[consumer.first_list_at :] if store.is_live(s)]
+        consumer.first_list_at = 0
+    if consumer.next_seq < start_seq:
+        consumer.next_seq = start_seq
+    floor_consumer_seq = forget_gone(consumer, start_seq if state.floor_stream_seq < start_seq else 0)
+    if start_seq > 0:
+        if state.floor_stream_seq < start_seq:
+            state.floor_stream_seq = start_seq - 1
+            state.floor_consumer_seq = floor_consumer_seq
+            consumer.log.floor(floor_consumer_seq, start_seq - 1)
+        # What was queued to go out again waits for its time instead, as in nats-server.
+        if consumer.redelivery.queue:
+            consumer.redelivery.clear()
+            consumer.look_at_acks()
+        if not state.pending and not consumer.stream.keeps_by_interest:
+            # Those given up count as long as anything is owed; unless being given up keeps them in the stream.
+            for seq in list(state.redelivered):
+                del state.redelivered[seq]
+                consumer.log.forgotten(seq)
+        move_delivered(consumer, max(place_seq, start_seq) - 1)
+    consumer.mark_dirty()
+    consumer.recount()
+
+
+def start_after_purge(consumer: Consumer, subject: bytes, first_left_seq: i64) -> i64:
+    """No lower than this is the consumer to look for messages; 0 when the purge is none of its business."""
+    store = consumer.stream.store
+    if not subject:
+        return store.first_seq
+    is_within = not consumer.filter.match_all
+    is_touched = consumer.filter.match_all
+    for pattern in consumer.filter.patterns:
+        is_within = is_within and is_subset(pattern, subject)
+        is_touched = is_touched or is_subset(subject, pattern)
+    if is_within:
+        return first_left_seq if first_left_seq > 0 else store.last_seq + 1
+    return store.first_seq if is_touched else 0
+
+
+def forget_gone(consumer: Consumer, start_seq: i64) -> i64:
+    """What was owed and is gone is forgotten; returns the floor's consumer sequence after what lay before a start."""
+    store = consumer.stream.store
+    state = consumer.state
+    floor_consumer_seq = state.floor_consumer_seq
+    gone = [seq for seq in state.pending if not store.is_live(seq)]
+    for seq in gone:
+        entry = state.pending.pop(seq)
+        consumer.second_thoughts.forget(seq, entry)
+        if seq < start_seq and entry.consumer_seq > floor_consumer_seq:
+            floor_consumer_seq = entry.consumer_seq
+        state.redelivered.pop(seq, None)
+        consumer.redelivery.unqueue(seq)
+        consumer.log.forgotten(seq)
+    if gone:
+        state.last_ack_ts_ns = consumer.broker.now_ns
+    for seq in [seq for seq in state.redelivered if not store.is_live(seq)]:
+        del state.redelivered[seq]
+        consumer.log.forgotten(seq)
+    return floor_consumer_seq
 
 
 def move_delivered(consumer: Consumer, stream_seq: i64) -> None:
@@ -41,40 +98,6 @@ def move_delivered(consumer: Consumer, stream_seq: i64) -> None:
         state.floor_stream_seq = stream_seq
         consumer.log.floor(state.floor_consumer_seq, stream_seq)
     consumer.mark_dirty()
-
-
-def purged(consumer: Consumer) -> None:
-    """Many messages left at once: positions move past them, what was owed and is gone is forgotten."""
-    store = consumer.stream.store
-    state = consumer.state
-    if store.first_seq > consumer.next_seq:
-        consumer.next_seq = store.first_seq
-    gone = [seq for seq in state.pending if not store.is_live(seq)]
-    floor_consumer_seq = state.floor_consumer_seq
-    for seq in gone:
-        entry = state.pending.pop(seq)
-        consumer.second_thoughts.forget(seq, entry)
-        if seq < store.first_seq and entry.consumer_seq > floor_consumer_seq:
-            floor_consumer_seq = entry.consumer_seq
-        state.redelivered.pop(seq, None)
-        consumer.redelivery.unqueue(seq)
-        consumer.log.forgotten(seq)
-    if gone:
-        state.last_ack_ts_ns = consumer.broker.now_ns
-    if consumer.first_list:
-        consumer.first_list = [s for s in consumer.first_list[consumer.first_list_at :] if store.is_live(s)]
-        consumer.first_list_at = 0
-    before_first = store.first_seq - 1
-    if state.delivered_stream_seq < before_first:
-        move_delivered(consumer, before_first)
-    elif gone and not state.pending:
-        move_delivered(consumer, state.delivered_stream_seq)
-    elif state.pending and state.floor_stream_seq < before_first:
-        state.floor_stream_seq = before_first
-        state.floor_consumer_seq = floor_consumer_seq
-        consumer.log.floor(floor_consumer_seq, before_first)
-    consumer.mark_dirty()
-    consumer.recount()
 
 
 def restart_at(consumer: Consumer, seq: i64) -> None:

@@ -212,7 +212,7 @@ class ConsumerModel:
 
     def acknowledged(self, seq: int, body: bytes, now_ns: int) -> None:
         """An acknowledgement arrived, of something that can have been delivered."""
-        if body in (b"", b"+ACK", b"+OK") or body.startswith(b"+NXT"):
+        if body in (b"", b"+ACK", b"+OK") or body.startswith((b"+NXT", b"+TERM")):
             self._done(seq)
         elif body.startswith(b"-NAK"):
             self._refused(seq, body, now_ns)
@@ -221,9 +221,6 @@ class ConsumerModel:
             # What is on its way back already stays there.
             if owed is not None and owed.not_before_ns > now_ns:
                 owed.not_before_ns = now_ns + self.wait_ns(owed.deliveries)
-        elif body.startswith(b"+TERM") and self.pending.pop(seq, None) is not None:
-            self.settled.add(seq)
-            self.stream.consumed(seq)
 
     def _done(self, seq: int) -> None:
         if self.config.ack_policy == AckPolicy.ALL:

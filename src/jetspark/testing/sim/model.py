@@ -225,19 +225,18 @@ class StreamModel:
         if config.discard != Discard.NEW:
             return ""
         on_subject = self.on_subject(attempt.subject)
-        freed_count = freed_bytes = 0
-        if 0 < config.max_msgs_per_subject <= len(on_subject):
-            if config.discard_new_per_subject:
-                if not attempt.rollup:
-                    return "subject full"
-            else:
-                freed_count = 1
-                oldest = self.messages[on_subject[0]]
-                freed_bytes = self.size_of(oldest.subject, oldest.header, oldest.payload)
-        if 0 < config.max_msgs <= len(self.seqs) - freed_count:
+        freed_bytes = 0
+        # The newest of a subject that is full takes the place of its oldest, whatever the other limits.
+        is_replacing = 0 < config.max_msgs_per_subject <= len(on_subject)
+        if is_replacing:
+            if config.discard_new_per_subject and not attempt.rollup:
+                return "subject full"
+            oldest = self.messages[on_subject[0]]
+            freed_bytes = self.size_of(oldest.subject, oldest.header, oldest.payload)
+        if 0 < config.max_msgs <= len(self.seqs) and not is_replacing:
             return "full"
         added = self.size_of(attempt.subject, attempt.header, attempt.payload)
-        if 0 < config.max_bytes < self.byte_count - freed_bytes + added:
+        if 0 < config.max_bytes < self.byte_count + added and freed_bytes < added:
             return "full of bytes"
         return ""
 
@@ -247,8 +246,7 @@ class StreamModel:
             replaced = [old for old in self.seqs if old < seq]
         elif attempt.rollup == b"sub":
             replaced = [old for old in self.on_subject(attempt.subject) if old < seq]
-        is_filtered = any(consumer.patterns and b">" not in consumer.patterns for consumer in self.consumers.values())
-        if replaced or (attempt.rollup == b"sub" and is_filtered):
+        if attempt.rollup:
             self.purged_at = self.collected_count
             self.remove_many(replaced)
             self._forget_purged()
@@ -267,6 +265,8 @@ class StreamModel:
         if config.max_msgs_per_subject > 0:
             on_subject = self.on_subject(subject)
             self.remove_many(on_subject[: max(0, len(on_subject) - config.max_msgs_per_subject)])
+        if config.discard == Discard.NEW:
+            return
         if config.max_msgs > 0:
             self.remove_many(self.seqs[: max(0, len(self.seqs) - config.max_msgs)])
         while 0 < config.max_bytes < self.byte_count and self.seqs:
@@ -308,8 +308,7 @@ class StreamModel:
         if below_seq > 0:
             chosen = [seq for seq in chosen if seq < below_seq]
         self.remove_many(chosen)
-        if keep <= 0 or chosen:
-            self._forget_purged()
+        self._forget_purged()
         if not subject_filter and keep <= 0 and below_seq > self.last_seq + 1:
             self.last_seq = below_seq - 1
         return before - len(self.seqs)

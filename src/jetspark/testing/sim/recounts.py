@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jetspark.api.stream_config import Discard
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
 from jetspark.store.view import RecordView
@@ -47,8 +48,10 @@ def check_counts(stream: Stream, model: StreamModel) -> None:
 
 
 def check_limits(model: StreamModel) -> None:
-    """The limits of the configuration hold."""
+    """The limits of the configuration hold; one that was lowered where new messages are discarded need not."""
     config = model.config
+    if config.discard == Discard.NEW:
+        return
     if config.max_msgs > 0:
         require(len(model.seqs) <= config.max_msgs, "no more than max_msgs", model.name)
     if config.max_bytes > 0:
