@@ -36,7 +36,12 @@ KEYS: Final = (
     "user_seed",
     "color_scheme",
     "tls_first",
+    "windows_cert_store",
+    "windows_cert_match_by",
+    "windows_cert_match",
+    "windows_ca_certs_match",
 )
+_NOT_TEXT: Final = {"tls_first": False, "windows_ca_certs_match": None}
 SECRETS: Final = ("password", "token", "user_jwt", "user_seed")
 
 
@@ -91,7 +96,7 @@ class ContextFiles:
         """Write a context, readable for its owner alone: it may hold a password."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        known = {key: settings.get(key, False if key == "tls_first" else "") for key in KEYS}
+        known = {key: settings.get(key, _NOT_TEXT.get(key, "")) for key in KEYS}
         self._write(path, json.dumps({**known, **settings}, indent=2))
 
     def _write(self, path: Path, text: str) -> None:
@@ -113,5 +118,10 @@ class ContextFiles:
         if name:
             self.load(name)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._write(self.folder / "previous-context.txt", self.selected())
-        self._write(self.folder / "context.txt", name)
+        before = self.selected()
+        if before and before != name:
+            self._write(self.folder / "previous-context.txt", before)
+        if name:
+            self._write(self.folder / "context.txt", name)
+        else:
+            (self.folder / "context.txt").unlink(missing_ok=True)

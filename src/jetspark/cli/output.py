@@ -117,7 +117,7 @@ def show_table(
     if not listed and empty:
         echo(empty)
         return
-    table = Table(title=title or None, box=box.ROUNDED, title_style="bold", header_style="bold")
+    table = Table(title=title or None, box=box.ROUNDED, title_style="bold", header_style="bold", min_width=len(title))
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in listed:
