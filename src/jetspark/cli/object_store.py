@@ -145,7 +145,7 @@ def put(
             return
         total = file.stat().st_size if file is not None else None
         with (
-            file.open("rb") if file is not None else sys.stdin.buffer as source,
+            file.open("rb") if file is not None else nullcontext(sys.stdin.buffer) as source,
             progress_bar(f"Putting {wanted}", total, unit="bytes", show=progress and not settings.json) as bar,
         ):
             stored = store.put(

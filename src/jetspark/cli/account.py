@@ -1,0 +1,291 @@
+"""`jetspark account`: who we are here, what JetStream we use and may use, and a backup of all of it.
+
+Decided here: the words and the layout of an account backup: a folder a stream, each as `stream backup` writes it, so
+that either command restores what the other wrote. Not known here: how a stream is copied.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from jetspark.cli.connect import connected, effective, jetstream, make_jetstream
+from jetspark.cli.context import Noun, Settings, pass_settings
+from jetspark.cli.durations import human_count, human_duration, human_size
+from jetspark.cli.errors import CliError, NotFound
+from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
+from jetspark.cli.progress import progress_bars
+from jetspark.cli.prompts import confirm
+from jetspark.errors import JetsparkError
+
+if TYPE_CHECKING:
+    from jetspark.client.infos import AccountInfo, StreamInfo
+    from jetspark.sync import BackupProgress, Connection, JetStream
+
+USER_INFO_SUBJECT: Final = "$SYS.REQ.USER.INFO"
+SETTINGS_FILE: Final = "backup.json"
+
+
+@click.group("account", cls=Noun)
+def account() -> None:
+    """Account information and status."""
+
+
+@account.verb("info", aliases=("nfo",))
+@pass_settings
+def info(settings: Settings) -> None:
+    """Show the connection, the user, and what JetStream the account uses and may use."""
+    with connected() as connection:
+        user = _user(connection, settings)
+        trip_s = connection.rtt()
+        used = _usage(make_jetstream(connection, effective(settings)))
+        if settings.json:
+            server = connection.server_info
+            server.pop("nonce", None)
+            emit_json(
+                {
+                    "server": server,
+                    "connected_url": connection.connected_url,
+                    "rtt_ns": round(trip_s * 1e9),
+                    "user": user,
+                    "jetstream": used.raw if used else None,
+                }
+            )
+            return
+        sheet = Sheet("Account Information")
+        _add_connection(sheet, connection, user, trip_s)
+        if used is not None:
+            _add_usage(sheet, used, connection.max_payload)
+        sheet.show()
+    if used is None:
+        echo("JetStream is not enabled in this account, or does not answer")
+
+
+def _user(connection: Connection, settings: Settings) -> dict[str, Any]:
+    """What the server says of the user; nothing where it does not tell."""
+    import msgspec
+
+    try:
+        reply = connection.request(USER_INFO_SUBJECT, timeout=settings.timeout_s)
+        found = msgspec.json.decode(reply.data)
+    except (JetsparkError, msgspec.DecodeError):
+        return {}
+    data = found.get("data") if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else {}
+
+
+def _usage(js: JetStream) -> AccountInfo | None:
+    from jetspark.client.api_errors import JetStreamDisabledError, NoJetStreamError
+    from jetspark.client.errors import RequestTimeoutError
+
+    try:
+        return js.account_info()
+    except (NoJetStreamError, JetStreamDisabledError, RequestTimeoutError):
+        return None
+
+
+def _add_connection(sheet: Sheet, connection: Connection, user: dict[str, Any], trip_s: float) -> None:
+    server = connection.server_info
+    sheet.row_if("User", user.get("user"))
+    sheet.row_if("Account", user.get("account"))
+    if user:
+        expires_ns = int(user.get("expires") or 0)
+        sheet.row("Expires", human_duration(expires_ns) if expires_ns else "never")
+    sheet.row("Client ID", server.get("client_id", 0))
+    sheet.row_if("Client IP", server.get("client_ip"))
+    sheet.row("RTT", human_duration(round(trip_s * 1e9)))
+    sheet.row("Headers Supported", str(bool(server.get("headers"))).lower())
+    sheet.row("Maximum Payload", human_size(connection.max_payload))
+    sheet.row_if("Connected Cluster", server.get("cluster"))
+    sheet.row("Connected URL", connection.connected_url)
+    sheet.row("Connected Server ID", server.get("server_id", ""))
+    sheet.row("Connected Server Version", connection.server_version)
+    if server.get("server_name") != server.get("server_id"):
+        sheet.row_if("Connected Server Name", server.get("server_name"))
+    sheet.row("TLS Required", "yes" if server.get("tls_required") else "no")
+    permissions = user.get("permissions") or {}
+    for kind in ("publish", "subscribe"):
+        allowed = permissions.get(kind) or {}
+        for word in ("allow", "deny"):
+            sheet.row_if(f"{kind.capitalize()} {word}", ", ".join(allowed.get(word) or []))
+
+
+def _of(used: int, allowed: int, write: Any = human_size) -> str:
+    return f"{write(used)} of {'Unlimited' if allowed < 0 else write(allowed)}"
+
+
+def _add_usage(sheet: Sheet, used: AccountInfo, payload_bytes: int) -> None:
+    sheet.section("Account Usage")
+    sheet.row_if("Domain", used.domain)
+    sheet.row("Storage", human_size(used.storage))
+    sheet.row("Memory", human_size(used.memory))
+    sheet.row("Streams", human_count(used.streams))
+    sheet.row("Consumers", human_count(used.consumers))
+    sheet.row("API Requests", f"{human_count(int(used.api.get('total', 0)))}, errors {used.api.get('errors', 0)}")
+    sheet.section("Account Limits")
+    sheet.row("Max Message Payload", human_size(payload_bytes))
+    tiers = used.raw.get("tiers") or {}
+    if not tiers:
+        _add_limits(sheet, used.raw)
+    for name, tier in sorted(tiers.items()):
+        sheet.section(f"Tier: {name}")
+        _add_limits(sheet, tier)
+
+
+def _add_limits(sheet: Sheet, tier: dict[str, Any]) -> None:
+    limits = tier.get("limits") or {}
+
+    def allowed(name: str) -> int:
+        return int(limits.get(name, -1))
+
+    sheet.row("Storage", _of(int(tier.get("storage", 0)), allowed("max_storage")))
+    sheet.row("Memory", _of(int(tier.get("memory", 0)), allowed("max_memory")))
+    for label, name in (
+        ("Storage Per Stream", "storage_max_stream_bytes"),
+        ("Memory Per Stream", "memory_max_stream_bytes"),
+    ):
+        sheet.row(label, human_size(allowed(name)) if allowed(name) > 0 else "Unlimited")
+    sheet.row("Streams", _of(int(tier.get("streams", 0)), allowed("max_streams"), human_count))
+    consumers = allowed("max_consumers")
+    sheet.row("Consumers", "Unlimited" if consumers < 0 else f"Maximum {human_count(consumers)} per stream")
+    pending = allowed("max_ack_pending")
+    sheet.row("Consumer Maximum Ack Pending", "Unlimited" if pending < 0 else human_count(pending))
+    sheet.row("Stream Requires Max Bytes Set", str(bool(limits.get("max_bytes_required"))).lower())
+
+
+@account.verb("report", aliases=("rep",))
+@pass_settings
+def report(settings: Settings) -> None:
+    """Show every stream with what it holds and how its consumers stand."""
+    with jetstream() as js:
+        rows = [_report_row(js, found) for found in sorted(js.streams(), key=lambda one: one.name)]
+    if settings.json:
+        emit_json(rows)
+        return
+    show_table(
+        "Streams of this account",
+        [
+            "Stream",
+            "Storage",
+            "Replicas",
+            "Consumers",
+            "Messages",
+            "Bytes",
+            "Unprocessed",
+            "Outstanding",
+            "Redelivered",
+        ],
+        [
+            [row["stream"], row["storage"].capitalize(), row["replicas"], human_count(row["consumers"])]
+            + [human_count(row["messages"]), human_size(row["bytes"])]
+            + [human_count(row[name]) for name in ("unprocessed", "outstanding", "redelivered")]
+            for row in rows
+        ],
+        right=["Replicas", "Consumers", "Messages", "Bytes", "Unprocessed", "Outstanding", "Redelivered"],
+        empty="No streams here",
+    )
+
+
+def _report_row(js: JetStream, found: StreamInfo) -> dict[str, Any]:
+    consumers = js.stream_handle(found.name).consumers()
+    return {
+        "stream": found.name,
+        "storage": str(found.config.storage),
+        "replicas": found.config.num_replicas,
+        "consumers": len(consumers),
+        "messages": found.state.messages,
+        "bytes": found.state.bytes,
+        # The consumer that is furthest behind: what the stream still has to hand out.
+        "unprocessed": max((one.num_pending for one in consumers), default=0),
+        "outstanding": sum(one.num_ack_pending for one in consumers),
+        "redelivered": sum(one.num_redelivered for one in consumers),
+    }
+
+
+@account.verb("backup", aliases=("snapshot",))
+@click.argument("target", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--consumers/--no-consumers", default=True, help="Include the consumers")
+@click.option("--progress/--no-progress", default=True, help="Show progress bars at a terminal")
+@click.option("--force", "-f", is_flag=True, help="Act without confirmation")
+@pass_settings
+def backup(settings: Settings, target: Path, consumers: bool, progress: bool, force: bool) -> None:
+    """Back every stream up, each to a folder of its own below TARGET."""
+    with jetstream() as js:
+        streams = sorted(js.streams(), key=lambda one: one.name)
+        if not streams:
+            raise NotFound("no streams here, so there is nothing to back up")
+        total_bytes = sum(one.state.bytes for one in streams)
+        if target.exists() and any(target.iterdir()) and not confirm(f"{target} is not empty: go on?", force=force):
+            note("Skipping backup")
+            return
+        done: list[dict[str, Any]] = []
+        failed: dict[str, str] = {}
+        with progress_bars(show=progress and not settings.json, unit="bytes") as bars:
+            for found in streams:
+                bar = bars.add(found.name, max(1, found.state.bytes))
+
+                def moved(state: BackupProgress, bar: Any = bar) -> None:
+                    bar.move_to(state.byte_count)
+
+                try:
+                    result = js.stream(found.name).backup(target / found.name, progress=moved, consumers=consumers)
+                except JetsparkError as error:
+                    failed[found.name] = str(error)
+                    continue
+                bar.set_total(max(1, result.byte_count))
+                done.append({"stream": found.name, "messages": found.state.messages, "bytes": result.byte_count})
+    _tell_backup(settings, target, done, failed, total_bytes)
+
+
+def _tell_backup(
+    settings: Settings, target: Path, done: list[dict[str, Any]], failed: dict[str, str], total_bytes: int
+) -> None:
+    if settings.json:
+        emit_json({"directory": str(target), "streams": done, "failed": failed})
+    else:
+        for one in done:
+            echo(f"{one['stream']}: {human_count(one['messages'])} messages, {human_size(one['bytes'])} written")
+        echo(f"Backed up {len(done)} streams of {human_size(total_bytes)} to {target}")
+    if failed:
+        listed = "; ".join(f"{name}: {error}" for name, error in failed.items())
+        raise CliError(f"{len(failed)} streams were not backed up: {listed}")
+
+
+@account.verb("restore")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--progress/--no-progress", default=True, help="Show progress bars at a terminal")
+@pass_settings
+def restore(settings: Settings, directory: Path, progress: bool) -> None:
+    """Make every stream again that an account backup in DIRECTORY holds. Streams that exist are left alone."""
+    folders = sorted(path.parent for path in directory.glob(f"*/{SETTINGS_FILE}"))
+    if not folders:
+        raise NotFound(
+            f"{directory} holds no account backup", hint="It should have a folder for each stream, with a backup.json."
+        )
+    done: list[dict[str, Any]] = []
+    failed: dict[str, str] = {}
+    with jetstream() as js, progress_bars(show=progress and not settings.json, unit="bytes") as bars:
+        for folder in folders:
+            size_bytes = sum(path.stat().st_size for path in folder.iterdir() if path.name != SETTINGS_FILE)
+            bar = bars.add(folder.name, max(1, size_bytes))
+
+            def moved(state: BackupProgress, bar: Any = bar) -> None:
+                bar.move_to(state.byte_count)
+
+            try:
+                made = js.restore_stream(folder, progress=moved).cached_info
+            except JetsparkError as error:
+                failed[folder.name] = str(error)
+                continue
+            done.append({"stream": made.name, "messages": made.state.messages, "bytes": made.state.bytes})
+    if settings.json:
+        emit_json({"directory": str(directory), "streams": done, "failed": failed})
+    else:
+        for one in done:
+            echo(f"{one['stream']}: {human_count(one['messages'])} messages, {human_size(one['bytes'])}")
+        echo(f"Restored {len(done)} of {len(folders)} streams from {directory}")
+    if failed:
+        listed = "; ".join(f"{name}: {error}" for name, error in failed.items())
+        raise CliError(f"{len(failed)} streams were not restored: {listed}")
