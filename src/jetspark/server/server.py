@@ -272,6 +272,11 @@ class Server:
         return f"nats://{join_host_port(_reachable(self.host), self.port)}"
 
     @property
+    def url(self) -> str:
+        """The address clients use; the same name as on a server that `serve` runs."""
+        return self.client_url
+
+    @property
     def monitor_url(self) -> str:
         assert self._monitor is not None
         return f"http://{join_host_port(_reachable(self._monitor.host), self._monitor.port)}"

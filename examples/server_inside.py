@@ -1,0 +1,19 @@
+"""A JetStream server inside a Python program: nothing to install, nothing left behind."""
+
+import asyncio
+
+import jetspark
+
+
+async def main() -> None:
+    with jetspark.serve() as server:  # a free port on loopback, a store that goes away
+        async with await jetspark.connect(server.url) as connection:
+            jetstream = connection.jetstream()
+            await jetstream.create_stream("EVENTS", subjects="events.*")
+            for number in range(3):
+                await jetstream.publish("events.tick", f"tick {number}")
+            info = await jetstream.stream_info("EVENTS")
+            print("the stream holds", info.state.messages, "messages")
+
+
+asyncio.run(main())

@@ -1,0 +1,86 @@
+"""What the documentation says works: its code runs, its links lead somewhere, its site builds."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.docs.blocks import blocks
+
+from jetspark.server.options import Options
+from jetspark.server.options_reader import _REFUSED, _WITHOUT_EFFECT, OptionsReader
+from jetspark.server.usage import USAGE
+from jetspark.testing.processes import jetspark_server_command, server_process
+
+ROOT = Path(__file__).parents[2]
+RUNNER = Path(__file__).with_name("blocks.py")
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_SPARK = re.compile(r"\bspark\.")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def uses_spark(page: Path) -> bool:
+    return any(_SPARK.search(block.text) and not block.not_run for block in blocks(page) if block.language == "python")
+
+
+def runnable(page: Path) -> bool:
+    return any(block.language in ("python", "console") and not block.not_run for block in blocks(page))
+
+
+def page_id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page) and not uses_spark(page)], ids=page_id)
+def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    # A process of its own: a page may leave threads and connections behind, and has its own folder to write to.
+    with server_process(jetspark_server_command()) as server:
+        command = [sys.executable, str(RUNNER), str(page), f"nats://{server.host}:{server.port}"]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout.splitlines()[-1]) > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    broken = []
+    for target in _LINK.findall(text):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+            broken.append(target)
+    assert broken == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that headings get on the site and on code hosts."""
+    found = set()
+    for heading in _HEADING.findall(page.read_text(encoding="utf-8")):
+        words = re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower())
+        found.add(re.sub(r"\s+", "-", words.strip()))
+    return found
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert result.returncode == 0, result.stderr + result.stdout
+    assert (tmp_path / "site" / "index.html").exists()
+    assert "publish_async" in (tmp_path / "site" / "reference" / "client" / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_configuration_page_names_every_flag_and_every_setting_of_the_file() -> None:
+    page = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    known = OptionsReader(Options())._handlers()
+    silent = {*_REFUSED, *_WITHOUT_EFFECT}
+    assert USAGE.strip("\n") in page
+    assert [name for name in known if name not in silent and f"`{name}`" not in page] == []
