@@ -1,0 +1,180 @@
+"""Running the clients of a benchmark: one in this process, several in processes of their own.
+
+Decided here: clients connect and prepare first and start together; several run as processes because threads of one
+Python would wait for each other and the client would be what is measured. A worker gets its orders as JSON lines on
+stdin (the plan, `go`, `stop`) and answers with JSON lines on stdout (`ready`, counts, its result or its error); when
+its stdin ends it stops. Not known here: what a client does, and how results are shown.
+"""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+import msgspec
+
+from jetspark.cli.bench_jobs import JOBS, Meter
+from jetspark.cli.bench_numbers import ClientResult, Outcome
+from jetspark.cli.bench_plan import SHARES_AS_IT_COMES, Plan
+from jetspark.cli.connect import connect_options
+from jetspark.cli.context import Settings
+from jetspark.cli.errors import CliError
+from jetspark.clock import SystemClock
+from jetspark.errors import JetsparkError
+from jetspark.sync import Connection, connect
+
+STOP_TIMEOUT_S: Final = 5.0
+WORKER_COMMAND: Final = ("-m", "jetspark.cli.bench_run")
+
+Report = Callable[[int], None]
+
+
+def open_connection(plan: Plan) -> Connection:
+    """The connection of one client, from the settings in the plan."""
+    return connect(**connect_options(Settings(**plan.connection)))
+
+
+def run(plan: Plan, report: Report) -> Outcome:
+    """Run every client; `report` gets how many messages are done in all, now and then."""
+    if plan.client_count == 1:
+        return Outcome([_run_here(plan, 0, report, lambda: None, lambda: False)])
+    return Outcome(_Workers(plan, report).run())
+
+
+def _run_here(
+    plan: Plan, client: int, report: Report, wait_for_start: Callable[[], None], is_stopped: Callable[[], bool]
+) -> ClientResult:
+    meter = Meter(SystemClock(), report)
+    with open_connection(plan) as connection:
+        job = JOBS[plan.kind](plan, client, connection, meter, is_stopped)
+        job.prepare()
+        wait_for_start()
+        job.run()
+    report(meter.count)
+    return meter.result()
+
+
+class _Workers:
+    """The processes of one run."""
+
+    def __init__(self, plan: Plan, report: Report) -> None:
+        self._plan = plan
+        self._report = report
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._answers: queue.Queue[tuple[int, dict[str, Any] | None]] = queue.Queue()
+        self._counts = [0] * plan.client_count
+        self._results: dict[int, ClientResult] = {}
+        self._ready_count = 0
+
+    def run(self) -> list[ClientResult]:
+        """Start, wait, collect; whatever happens no process is left."""
+        with ExitStack() as stack:
+            for client in range(self._plan.client_count):
+                stack.enter_context(self._start(client))
+                stack.callback(_end, self._processes[-1])
+            while len(self._results) < self._plan.client_count:
+                client, answer = self._answers.get()
+                self._take(client, answer)
+        return [self._results[client] for client in range(self._plan.client_count)]
+
+    def _start(self, client: int) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, *WORKER_COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
+        self._processes.append(process)
+        _tell(process, msgspec.json.encode({"client": client, "plan": self._plan}))
+        threading.Thread(target=self._listen, args=(client, process), daemon=True).start()
+        return process
+
+    def _listen(self, client: int, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        # `bufsize=0` leaves the pipe raw; lines are read through a buffer of our own.
+        with open(process.stdout.fileno(), "rb", closefd=False) as lines:
+            for line in lines:
+                self._answers.put((client, msgspec.json.decode(line)))
+        self._answers.put((client, None))
+
+    def _take(self, client: int, answer: dict[str, Any] | None) -> None:
+        if answer is None:
+            if client not in self._results:
+                raise CliError(f"benchmark client {client + 1} ended without a result")
+        elif "ready" in answer:
+            self._ready_count += 1
+            if self._ready_count == self._plan.client_count:
+                self._tell_all(b"go")
+        elif "done" in answer:
+            self._counts[client] = answer["done"]
+            self._report(sum(self._counts))
+            if self._plan.kind in SHARES_AS_IT_COMES and sum(self._counts) >= self._plan.total_count:
+                self._tell_all(b"stop")
+        elif "result" in answer:
+            self._results[client] = msgspec.convert(answer["result"], ClientResult)
+        else:
+            raise CliError(f"benchmark client {client + 1}: {answer['error']}", exit_code=int(answer["exit_code"]))
+
+    def _tell_all(self, line: bytes) -> None:
+        for client, process in enumerate(self._processes):
+            if client not in self._results:
+                _tell(process, line)
+
+
+def _tell(process: subprocess.Popen[bytes], line: bytes) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(line + b"\n")
+    except BrokenPipeError:
+        # It ended by itself; what it said, or that it said nothing, is read by its listener.
+        return
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """A worker whose stdin is closed ends by itself; one that does not is ended."""
+    assert process.stdin is not None
+    process.stdin.close()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def main() -> None:
+    """A worker: one client, told what to do on stdin."""
+    orders = sys.stdin.buffer
+    stopped = threading.Event()
+    order = msgspec.json.decode(orders.readline())
+    plan = msgspec.convert(order["plan"], Plan)
+
+    def say(**answer: Any) -> None:
+        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def watch() -> None:
+        orders.readline()
+        stopped.set()
+
+    def wait_for_start() -> None:
+        say(ready=True)
+        if not orders.readline():
+            sys.exit(0)
+        threading.Thread(target=watch, daemon=True).start()
+
+    try:
+        result = _run_here(plan, order["client"], lambda count: say(done=count), wait_for_start, stopped.is_set)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except JetsparkError as error:
+        from jetspark.cli.errors import exit_code_of
+
+        say(error=str(error), exit_code=exit_code_of(error))
+        sys.exit(1)
+    say(result=result)
+
+
+if __name__ == "__main__":
+    main()
