@@ -1,13 +1,15 @@
-"""A real nats-server for the client's tests: one for the whole run, or one of a test's own to stop and restart."""
+"""Real servers for the client's tests: one of each kind for the whole run, or one of a test's own to stop and restart.
+
+A test that asks for a server runs twice, on nats-server and on ours. `JETSPARK_TEST_SERVER=jetspark` (or
+`nats-server`) leaves the other out.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import shutil
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -18,26 +20,36 @@ import pytest
 from client.peer import ScriptedPeer
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.errors import JetsparkError
+from jetspark.testing.processes import server_command
 
-# The same tests against either server: `JETSPARK_TEST_SERVER=jetspark` starts ours instead of nats-server.
-OURS = os.environ.get("JETSPARK_TEST_SERVER", "nats-server") == "jetspark"
+OURS = "jetspark"
+THEIRS = "nats-server"
+KINDS = [
+    # `oracle` keeps the other server out of the quick run; what behaves alike is compared in the full one.
+    pytest.param(THEIRS, marks=pytest.mark.oracle),
+    pytest.param(OURS),
+]
+ONLY = os.environ.get("JETSPARK_TEST_SERVER", "")
+if ONLY:
+    assert ONLY in (OURS, THEIRS), f"JETSPARK_TEST_SERVER is {OURS} or {THEIRS}, not {ONLY!r}"
+    KINDS = [pytest.param(ONLY)]
 
 
-def server_command() -> list[str]:
-    """How to start the server: ours, or the binary of the dev dependencies, beside the interpreter or on the path."""
-    if OURS:
-        return [sys.executable, "-m", "jetspark.cli.main", "server"]
-    beside = Path(sys.executable).parent / "nats-server"
-    found = str(beside) if beside.exists() else shutil.which("nats-server")
-    if found is None:
+def command_of(kind: str) -> list[str]:
+    """How to start a server of this kind."""
+    command = server_command(kind)
+    if command is None:
         pytest.skip("no nats-server binary: install the dev dependencies")
-    return [found]
+    return command
 
 
 class NatsServer:
-    """One nats-server process on a free loopback port."""
+    """One server process on a free loopback port; its kind is nats-server, or ours."""
 
-    def __init__(self, folder: Path, *arguments: str, config: str = "", jetstream: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, config: str = "", jetstream: bool = True, kind: str = THEIRS
+    ) -> None:
+        self.kind = kind
         self.folder = folder
         self.arguments = list(arguments)
         self.config = config
@@ -54,7 +66,7 @@ class NatsServer:
         self.folder.mkdir(parents=True, exist_ok=True)
         log_path = self.folder / "server.log"
         log_path.unlink(missing_ok=True)
-        command = [*server_command(), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log_path)]
+        command = [*command_of(self.kind), "-a", "127.0.0.1", "-p", str(self.port or -1), "-l", str(log_path)]
         if self.jetstream:
             command += ["-js", "-sd", str(self.folder / "store")]
         if self.config:
@@ -79,7 +91,7 @@ class NatsServer:
             assert self.process is not None
             assert self.process.poll() is None, text
             time.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
-        raise AssertionError(f"nats-server did not start: {log_path.read_text()}")
+        raise AssertionError(f"{self.kind} did not start: {log_path.read_text()}")
 
     def stop(self) -> None:
         if self.process is not None:
@@ -99,9 +111,16 @@ class NatsServer:
         self.start()
 
 
+@pytest.fixture(scope="session", params=KINDS)
+def server_kind(request: pytest.FixtureRequest) -> str:
+    """Which server this run of the test is on."""
+    kind: str = request.param
+    return kind
+
+
 @pytest.fixture(scope="session")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
-    server = NatsServer(tmp_path_factory.mktemp("nats")).start()
+def shared_server(server_kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NatsServer]:
+    server = NatsServer(tmp_path_factory.mktemp("nats"), kind=server_kind).start()
     yield server
     server.stop()
 
@@ -113,12 +132,13 @@ def url(shared_server: NatsServer) -> str:
 
 
 @pytest.fixture
-def make_server(tmp_path: Path) -> Iterator[type[NatsServer]]:
+def make_server(server_kind: str, tmp_path: Path) -> Iterator[type[NatsServer]]:
     """Servers of a test's own: `make_server(config=...)`, already started, stopped afterwards."""
     made: list[NatsServer] = []
 
     def make(*arguments: str, **options: object) -> NatsServer:
-        server = NatsServer(tmp_path / f"server{len(made)}", *arguments, **options)  # type: ignore[arg-type]
+        folder = tmp_path / f"server{len(made)}"
+        server = NatsServer(folder, *arguments, kind=server_kind, **options)  # type: ignore[arg-type]
         made.append(server)
         return server.start()
 

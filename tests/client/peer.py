@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from client.waiting import give_way
+
 INFO = (
     b'INFO {"server_id":"peer","version":"2.15.1","proto":1,"headers":true,"max_payload":1048576,"jetstream":true}\r\n'
 )
@@ -18,6 +20,7 @@ class ScriptedPeer:
         self.connection_count = 0
         self._server: asyncio.Server | None = None
         self._writer: asyncio.StreamWriter | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
         self._news = asyncio.Event()
         self._taken = 0
 
@@ -26,8 +29,12 @@ class ScriptedPeer:
 
     async def stop(self) -> None:
         assert self._server is not None
-        self.cut()
         self._server.close()
+        # Whoever was accepted just now becomes a connection first: as a bare socket it would be left to the collector.
+        await give_way()
+        for writer in list(self._writers):
+            writer.transport.abort()
+        await give_way()
 
     @property
     def url(self) -> str:
@@ -36,6 +43,7 @@ class ScriptedPeer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
+        self._writers.add(writer)
         self.connection_count += 1
         writer.write(INFO)
         try:
@@ -49,6 +57,7 @@ class ScriptedPeer:
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
+            self._writers.discard(writer)
             writer.close()
 
     def send(self, data: bytes) -> None:

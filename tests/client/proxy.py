@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import random
 
+from client.waiting import give_way
+
 FAULTS = ("cut", "cut inside", "stall", "garble")
 
 
@@ -33,9 +35,12 @@ class ChaosProxy:
     async def __aexit__(self, *exc_info: object) -> None:
         assert self._server is not None
         self._server.close()
+        # Whoever was accepted just now becomes a task first: as a bare socket it would be left to the collector.
+        await give_way()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await give_way()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

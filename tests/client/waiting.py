@@ -17,3 +17,9 @@ async def until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
             if held:
                 return
             await asyncio.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
+
+
+async def give_way() -> None:
+    """Let what is ready run, with what follows from it."""
+    for _ in range(5):
+        await asyncio.sleep(0)  # noqa: TID251 - gives way, does not wait

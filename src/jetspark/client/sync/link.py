@@ -30,6 +30,7 @@ from jetspark.client.core.server_pool import (
 from jetspark.client.credentials import load_credentials, tls_context
 from jetspark.client.errors import (
     AuthorizationError,
+    ConnectionClosedError,
     ConnectionLostError,
     ConnectTimeoutError,
     NoServersError,
@@ -99,6 +100,7 @@ class Link(SharedWire):
         deadline_s = time.monotonic() + self.options.connect_timeout
         wire: Wire | None = None
         with self._lock:
+            self._check_not_closing()
             self.core.attach()
             self.address = address
         try:
@@ -157,9 +159,16 @@ class Link(SharedWire):
             data = core.take_output()
         wire.write(data)
         self._await_step(wire, core.up_pending, deadline_s)
-        with self._role_lock:
-            self._wire = wire
+        with self._lock:
+            # Closed by another thread meanwhile: nobody would close this one.
+            self._check_not_closing()
+            with self._role_lock:
+                self._wire = wire
         self.flush_output()
+
+    def _check_not_closing(self) -> None:
+        if self._closing:
+            raise ConnectionClosedError("the connection was closed while it was being made")
 
     def _await_step(self, wire: Wire, pending: Pending, deadline_s: float) -> None:
         while not pending.done:
@@ -263,6 +272,8 @@ class Link(SharedWire):
             address = self.pool.next()
             try:
                 self._dial(address)
+            except ConnectionClosedError:
+                return
             except AuthorizationError as error:
                 last = error
                 address.auth_refusal_count += 1
