@@ -1,0 +1,145 @@
+"""The ORDERS story, played at speed: orders come in, workers process them, a monitor looks on.
+
+`Shop` knows what it was promised (acknowledgements) and what was done; `checks` compares that with what is stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+from collections import Counter
+from typing import Any
+
+import jetspark.sync
+from jetspark.client.errors import ClientError
+
+COUNTRIES = ("ch", "de", "fr", "it", "jp")
+ALERT_AMOUNT = 950
+GROUP = "workers"
+# The server is killed in the middle: everybody tries again for this long.
+PATIENCE_S = 60.0
+
+
+def orders(count: int, seed: int = 17) -> list[dict[str, Any]]:
+    """The same orders every time."""
+    chance = random.Random(seed)
+    return [
+        {"id": f"order-{number}", "country": chance.choice(COUNTRIES), "amount": chance.randint(1, 1000)}
+        for number in range(count)
+    ]
+
+
+class Shop:
+    """Producers, a worker group with a pinned client, and a monitor."""
+
+    def __init__(self, url: str, all_orders: list[dict[str, Any]], rate: float) -> None:
+        self._url = url
+        self._orders = all_orders
+        self._rate = rate
+        self._threads: list[threading.Thread] = []
+        self._leave = {"anna": threading.Event(), "bert": threading.Event()}
+        self.closing = threading.Event()
+        self.published: dict[str, int] = {}  # order id -> sequence it was acknowledged with
+        self.done_by: Counter[str] = Counter()
+        self.monitored = 0
+        self.failures: list[str] = []
+
+    def open(self) -> None:
+        """Create the streams and consumers."""
+        with self._connect("setup") as connection:
+            jetstream = connection.jetstream()
+            jetstream.create_stream("ORDERS", subjects="ORDERS.*", description="the seeds' story", allow_direct=True)
+            jetstream.create_stream("TOTALS", subjects="TOTALS.>", max_msgs_per_subject=1, allow_direct=True)
+            jetstream.create_stream("ALERTS", subjects="ALERTS.>", allow_direct=True)
+            # Acknowledgement samples are messages like any other: keep them.
+            jetstream.create_stream("LATENCY", subjects="$JS.EVENT.METRIC.CONSUMER.ACK.>", max_age=3600)
+            jetstream.create_consumer(
+                "ORDERS",
+                "NEW",
+                durable_name="NEW",
+                filter_subject="ORDERS.new",
+                ack_wait=5,
+                sample_freq="100",
+                priority_groups=[GROUP],
+                priority_policy="pinned_client",
+                priority_timeout=3,
+            )
+
+    def _connect(self, name: str) -> jetspark.sync.Connection:
+        return jetspark.sync.connect(self._url, name=f"demo {name}")
+
+    def start(self) -> None:
+        """Everybody begins."""
+        halves = (self._orders[::2], self._orders[1::2])
+        for number, half in enumerate(halves):
+            self._spawn(self._produce, f"producer {number}", half)
+        for name in self._leave:
+            self._spawn(self._work, name)
+        self._spawn(self._watch, "monitor")
+
+    def _spawn(self, target: Any, name: str, *arguments: Any) -> None:
+        def run() -> None:
+            try:
+                target(name, *arguments)
+            except Exception as error:  # noqa: BLE001 - whatever it was, the verdict must say so
+                self.failures.append(f"{name}: {type(error).__name__}: {error}")
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _produce(self, name: str, mine: list[dict[str, Any]]) -> None:
+        pause_s = 2 / self._rate
+        with self._connect(name) as connection:
+            jetstream = connection.jetstream()
+            for order in mine:
+                if self.closing.wait(pause_s):
+                    return
+                # The id makes it safe to send again until it is acknowledged, also across a crash of the server.
+                stored = jetstream.publish_once("ORDERS.new", json.dumps(order), msg_id=order["id"], timeout=PATIENCE_S)
+                self.published[order["id"]] = stored.seq
+
+    def _work(self, name: str) -> None:
+        """Whoever is pinned works; the other stands by."""
+        leave = self._leave[name]
+        with self._connect(name) as connection:
+            jetstream = connection.jetstream()
+            consumer = jetstream.consumer("ORDERS", "NEW")
+            while not (leave.is_set() or self.closing.is_set()):
+                batch = []
+                with contextlib.suppress(ClientError):  # The server is away for a moment, or another is pinned.
+                    batch = consumer.fetch(20, expires=1, group=GROUP)
+                for message in batch:
+                    order = json.loads(message.data)
+                    jetstream.publish_once(
+                        "ORDERS.processed", message.data, msg_id=f"done-{order['id']}", timeout=PATIENCE_S
+                    )
+                    with contextlib.suppress(ClientError):  # Unconfirmed, it comes again, and its copy is dropped.
+                        message.ack(wait=True)
+                    self.done_by[name] += 1
+
+    def _watch(self, name: str) -> None:
+        """A monitor sees everything from now on and acknowledges nothing."""
+        with self._connect(name) as connection:
+            monitor = connection.jetstream().ordered_consumer("ORDERS")
+            with monitor.consume() as messages:
+                while not self.closing.is_set():
+                    if messages.next(timeout=0.5) is not None:
+                        self.monitored += 1
+
+    def dismiss(self, name: str) -> None:
+        """A worker leaves without a word."""
+        self._leave[name].set()
+
+    def processed(self, connection: jetspark.sync.Connection) -> int:
+        """Orders that have been worked off, as the consumer sees it."""
+        info = connection.jetstream().consumer("ORDERS", "NEW").info()
+        return len(self.published) - info.num_pending - info.num_ack_pending
+
+    def close(self) -> None:
+        """Everybody goes home."""
+        self.closing.set()
+        for thread in self._threads:
+            thread.join(PATIENCE_S)
