@@ -20,8 +20,8 @@ from jetspark.sync import Connection, Consumer, Consuming, Msg
 REPORT_INTERVAL_NS = 50_000_000
 # How long a client that shares a consumer waits before it looks whether the others are done.
 LOOK_INTERVAL_S = 0.1
-# Publishes to a stream without acknowledgement between two looks at the clock.
-CORE_CHUNK_COUNT = 100
+# Messages between two looks at the clock, where that is not a batch.
+CHUNK_COUNT = 100
 
 
 class Meter:
@@ -80,9 +80,9 @@ class Job:
         self.is_stopped = is_stopped
         self.subjects = plan.subjects(self.share, Random(client))
         self.body = plan.body()
-        self.chunk_count = max(
-            1, min(plan.batch_count, CORE_CHUNK_COUNT if plan.kind is Kind.PUB else plan.batch_count)
-        )
+        # Confirmed acknowledgements are so slow that a whole batch would be late to be counted.
+        is_small = plan.kind is Kind.PUB or plan.double_ack
+        self.chunk_count = min(plan.batch_count, CHUNK_COUNT) if is_small else plan.batch_count
 
     def prepare(self) -> None:
         """Everything that has to be there before the clock starts."""
@@ -108,9 +108,8 @@ class Job:
 
     def too_few(self) -> JetStreamError:
         """Messages stopped coming."""
-        return JetStreamError(
-            f"nothing came for {self.plan.idle_timeout_s:g} s, with {self.meter.count:,} of {len(self.share):,} messages"
-        )
+        had = f"{self.meter.count:,} of {len(self.share):,} messages"
+        return JetStreamError(f"nothing came for {self.plan.idle_timeout_s:g} s after {had}")
 
 
 class CorePublish(Job):
@@ -233,8 +232,18 @@ class Consume(Job):
 
     def run(self) -> None:
         """Until all clients together have them all."""
+        consumer = self.consumer()
+        try:
+            self._consume(consumer)
+        finally:
+            self.finish(consumer)
+
+    def finish(self, consumer: Consumer) -> None:
+        """The durable consumer is shared: whoever made it takes it away."""
+
+    def _consume(self, consumer: Consumer) -> None:
         meter, wanted = self.meter, len(self.share)
-        with self.consumer().consume(max_messages=self.plan.batch_count) as messages:
+        with consumer.consume(max_messages=self.plan.batch_count) as messages:
             chunk_start_ns = meter.start()
             count = byte_count = chunk_count = 0
             while meter.count + count < wanted:
@@ -290,6 +299,10 @@ class Ordered(Consume):
     def consumer(self) -> Consumer:
         """Made anew for each client."""
         return self.jetstream.ordered_consumer(self.plan.stream, filter_subjects=self.plan.filters or [">"])
+
+    def finish(self, consumer: Consumer) -> None:
+        """Its own, and of no use to anyone else."""
+        consumer.delete()
 
     def _acknowledge(self, message: Msg, number: int) -> None:
         return None

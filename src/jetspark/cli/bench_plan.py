@@ -105,7 +105,7 @@ class Plan:
         """What one measured duration is of."""
         batch = f"{self.batch_count:,}"
         return {
-            Kind.PUB: f"each {batch} messages handed to the connection",
+            Kind.PUB: f"each {min(self.batch_count, 100):,} messages handed to the connection",
             Kind.SUB: f"each {batch} messages received",
             Kind.JS_SYNC: "each publish until its acknowledgement",
             Kind.JS_ASYNC: f"each batch of {batch} until its last acknowledgement",

@@ -142,7 +142,7 @@ def show_comparison(plan: Plan, sides: Sequence[Side]) -> None:
             [side.server, side.url, human_count(round(statistics.median(side.rates))), f"{low} - {high}", *cells[2:]]
         )
     show_table(
-        f"{plan.kind}: {len(first.outcomes)} rounds in turn, median",
+        f"{plan.kind}: median of {len(first.outcomes)}, in turn",
         ["Server", "URL", "msgs/sec", "from - to", "P50", "P90", "P99", "P99.9", "max"],
         rows,
         right=["msgs/sec", "P50", "P90", "P99", "P99.9", "max"],

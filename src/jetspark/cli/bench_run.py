@@ -145,7 +145,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """A worker: one client, told what to do on stdin."""
-    orders = sys.stdin.buffer
+    # Raw: a thread that waits in a buffered stdin would keep the interpreter from ending.
+    orders = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - it is never closed
     stopped = threading.Event()
     order = msgspec.json.decode(orders.readline())
     plan = msgspec.convert(order["plan"], Plan)
