@@ -2,10 +2,12 @@
 
 Steps are drawn without looking at answers, so leaving some out keeps the rest meaningful: that is what makes a
 failing sequence shrinkable. Nothing here waits for time: pulls do not wait, ack waits are long, and every ack
-is a double ack, because only then does nats-server promise an order. Four things nats-server plainly gets wrong
+is a double ack, because only then does nats-server promise an order. Five things nats-server plainly gets wrong
 are left out: widening the filter of an existing consumer (a pull may then miss a message), a start sequence in
-the future (earlier messages count as pending), filters that overlap in part (a message counts twice), and deleted
-sequences of an empty file stream (it names 0).
+the future (earlier messages count as pending), filters that overlap in part (a message counts twice), purges of
+a part of what a consumer filters for or waits for (it counts, owes or misses messages wrongly), and deleted
+sequences of an empty file stream (it names 0). A consumer of last messages gets them at once, because one that is
+removed before would end a pull.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 
 from conformance.scenario import Event, Run
 from conformance.wire import Frame, NoFrame, header_block
+from jetspark.protocol.subjects import collides, is_subset
 
 STREAMS = ("A", "B")
 CONSUMERS = ("x", "y", "z")
@@ -270,7 +273,23 @@ class Side:
         self.run.api(f"STREAM.MSG.DELETE.{name}", {"seq": seq})
 
     def purge(self, name: str, stream: str, body: dict[str, Any]) -> None:
+        if "filter" in body and self.cuts_a_filter(name, body["filter"].encode()):
+            return
         self.run.api(f"STREAM.PURGE.{name}", body)
+
+    def cuts_a_filter(self, name: str, purged: bytes) -> bool:
+        """Is a part, and not the whole, of what some consumer filters for or waits for to be purged?"""
+        for consumer in self.run.api(f"CONSUMER.LIST.{name}", quiet=True).get("consumers", []):
+            config = consumer["config"]
+            texts = [*config.get("filter_subjects", []), config.get("filter_subject", "")]
+            patterns = [text.encode() for text in texts if text]
+            if not patterns or not all(is_subset(pattern, purged) for pattern in patterns):
+                if consumer["num_ack_pending"] > 0:
+                    return True
+                touched = [pattern for pattern in patterns if collides(pattern, purged)]
+                if any(pattern == purged or not is_subset(purged, pattern) for pattern in touched):
+                    return True
+        return False
 
     def create_consumer(self, name: str, stream: str, consumer: str, config: dict[str, Any]) -> None:
         existing = self.run.api(f"CONSUMER.INFO.{name}.{consumer}", quiet=True).get("config")
@@ -280,6 +299,8 @@ class Side:
         if "opt_start_seq" in config:
             config = config | {"opt_start_seq": min(config["opt_start_seq"], self.last_seq(name) + 1)}
         self.run.consumer(name, consumer, **config)
+        if existing is None and config["deliver_policy"] == "last_per_subject":
+            self.pull(name, stream, consumer, {"batch": 100, "no_wait": True})
 
     def delete_consumer(self, name: str, stream: str, consumer: str) -> None:
         self.run.api(f"CONSUMER.DELETE.{name}.{consumer}")

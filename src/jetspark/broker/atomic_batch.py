@@ -144,8 +144,8 @@ class AtomicBatches(TimerOwner):
             parts[-1].header = headers.append_headers(parts[-1].header, [(BATCH_COMMIT, COMMIT)])
         sequences = [ingest.put(stream, part) for part in parts]
         for position in range(len(parts)):
-            ingest.make_way(stream, parts[position], sequences[position])
             stream.retention.after_append(parts[position].subject, sequences[position])
+            ingest.make_way(stream, parts[position], sequences[position])
         if reply and stream.acknowledges:
             identity = json.dumps(batch.identity.decode("utf-8", "replace")).encode()
             stream.reply_number(reply, sequences[-1], b',"batch":%s,"count":%d}' % (identity, len(parts)))

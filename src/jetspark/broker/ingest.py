@@ -261,9 +261,10 @@ def verify_disk(stream: Stream) -> None:
 def store(stream: Stream, publish: Publish) -> i64:
     """Store a message that passed; returns its sequence."""
     seq = put(stream, publish)
-    make_way(stream, publish, seq)
+    # Limits come first, as in nats-server: what goes for them goes although the message replaces others as well.
     if stream.retention.limited:
         stream.retention.after_append(publish.subject, seq)
+    make_way(stream, publish, seq)
     return seq
 
 

@@ -182,3 +182,29 @@ def last_with_several_filters(run: Run) -> None:
     run.consumer_info("S", "E")
     run.consumer("S", "F", deliver_policy="last", filter_subjects=["S.a", "S.b"])
     run.pull("S", "F", {"batch": 3, "no_wait": True}).take_until_status()
+
+
+@scenario()
+def last_per_subject_where_no_subject_has_more_than_one(run: Run) -> None:
+    run.stream("S", first_seq=10, max_msgs_per_subject=1)
+    for subject in ("S.b", "S.a", "S.b"):
+        run.publish(subject, "x")
+    for name, pattern in (("A", "S.a"), ("B", "S.b"), ("C", "S.c")):
+        run.consumer("S", name, deliver_policy="last_per_subject", filter_subject=pattern)
+    run.fetch("S", "B", 1)
+    run.consumer_info("S", "B")
+
+
+@scenario()
+def a_start_by_time_skips_to_the_first_message_that_matches(run: Run) -> None:
+    run.stream("S")
+    for subject in ("S.a", "S.b", "S.c", "S.c", "S.a", "S.b"):
+        run.publish(subject, "x")
+    for number, patterns in enumerate((["S.a"], ["S.b"], ["S.c"], ["S.c", "S.b"], ["S.d"], [])):
+        run.consumer(
+            "S",
+            f"C{number}",
+            deliver_policy="by_start_time",
+            opt_start_time="2020-01-01T00:00:00Z",
+            filter_subjects=patterns,
+        )

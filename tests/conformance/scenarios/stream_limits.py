@@ -258,3 +258,16 @@ def lower_limits_of_a_stream_that_discards_new_messages(run: Run) -> None:
         run.update_stream(storage, storage=storage, discard="old", max_msgs=3)
         run.publish(f"{storage}.a", "yes")
         run.stream_info(storage, {"subjects_filter": ">"})
+
+
+@scenario()
+def a_rollup_comes_after_the_limits(run: Run) -> None:
+    for storage in ("file", "memory"):
+        run.stream(storage, storage=storage, max_msgs=4, allow_rollup_hdrs=True)
+        for subject in "abba":
+            run.publish(f"{storage}.{subject}", "x")
+        run.publish(f"{storage}.b", "all b", [("Nats-Rollup", "sub")])
+        run.stream_info(storage, {"subjects_filter": ">", "deleted_details": True})
+        run.update_stream(storage, storage=storage, max_bytes=150, allow_rollup_hdrs=True)
+        run.publish(f"{storage}.b", "b" * 60, [("Nats-Rollup", "sub")])
+        run.stream_info(storage, {"subjects_filter": ">", "deleted_details": True})

@@ -46,13 +46,30 @@ def starting_seq(consumer: Consumer) -> i64:
     if policy == DeliverPolicy.BY_START_SEQUENCE:
         return max(bounded_sequence(config.opt_start_seq), first)
     if policy == DeliverPolicy.BY_START_TIME and config.opt_start_time is not None:
-        return store.seq_at_time(bounded_time(config.opt_start_time.unix_ns))
+        return first_match_near(consumer, store.seq_at_time(bounded_time(config.opt_start_time.unix_ns)))
     if policy == DeliverPolicy.LAST_PER_SUBJECT:
+        if consumer.stream.config.max_msgs_per_subject == 1:
+            # The last of each subject is all there is.
+            return first
         consumer.list_until_seq = store.last_seq
         list_last_per_subject(consumer, 0, store.last_seq)
         # Without any, nats-server stands at the last message, which does not match either.
         return store.last_seq + 1 if consumer.first_list else max(store.last_seq, first)
     return first
+
+
+def first_match_near(consumer: Consumer, seq: i64) -> i64:
+    """A start found by time moves on to the first message of a filter, as nats-server has it, but not past another."""
+    store = consumer.stream.store
+    nearest: i64 = store.last_seq
+    for pattern in consumer.filter.patterns:
+        found = store.next_match(store.first_seq, store.last_seq, SubjectFilter([pattern]), consumer.view)
+        if seq <= found < nearest:
+            nearest = found
+    if nearest <= seq or nearest >= store.last_seq:
+        return seq
+    passed_over = store.next_match(seq, nearest - 1, consumer.filter, consumer.view)
+    return nearest if passed_over == 0 else seq
 
 
 def list_last_per_subject(consumer: Consumer, above_seq: i64, upto_seq: i64) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import time
 
@@ -13,7 +14,7 @@ from jetspark.testing.sim.run import STEPS, Result, run_seed
 @click.command()
 @click.option("--seconds", default=30.0, show_default=True, help="Start new seeds for this long.")
 @click.option("--seed", default=0, help="Run this one seed instead.")
-@click.option("--first", default=1, show_default=True, help="The first seed.")
+@click.option("--first", default=0, help="The first seed; chance chooses it otherwise.")
 @click.option("--steps", default=STEPS, show_default=True, help="Steps of each seed.")
 @click.option("--keep-going", is_flag=True, help="Do not stop at the first failure.")
 def main(seconds: float, seed: int, first: int, steps: int, keep_going: bool) -> None:
@@ -21,7 +22,7 @@ def main(seconds: float, seed: int, first: int, steps: int, keep_going: bool) ->
     started = time.monotonic()
     results: list[Result] = []
     seeds = [seed] if seed else None
-    current = first
+    current = first or secrets.randbelow(1 << 40) + 1
     while seeds or (seeds is None and time.monotonic() - started < seconds):
         result = run_seed(seeds.pop() if seeds else current, steps)
         current += 1

@@ -41,6 +41,8 @@ def stream_config(rng: Random, name: str, description: str, *, file_share: float
     config["allow_rollup_hdrs"] = rng.random() < 0.3
     config["allow_msg_ttl"] = rng.random() < 0.3
     config["no_ack"] = rng.random() < 0.05
+    config["deny_delete"] = rng.random() < 0.05
+    config["deny_purge"] = not config["allow_rollup_hdrs"] and rng.random() < 0.05
     config["compression"] = rng.choice(("none", "none", "s2"))
     if rng.random() < 0.1:
         config["first_seq"] = rng.choice((2, 1000))
@@ -90,6 +92,8 @@ def consumer_config(
         add_push(rng, config)
     elif rng.random() < 0.3:
         add_priority(rng, config)
+    if rng.random() < 0.05:
+        config["replay_policy"] = "original"
     config["headers_only"] = rng.random() < 0.1
     config["mem_storage"] = rng.random() < 0.15
     return config
@@ -129,6 +133,8 @@ def add_push(rng: Random, config: dict[str, Any]) -> None:
     """How it is pushed."""
     if rng.random() < 0.3:
         config["deliver_group"] = "group"
+    if rng.random() < 0.1:
+        config["rate_limit_bps"] = 80_000
     if rng.random() < 0.3:
         config["idle_heartbeat"] = 500 * MILLISECOND_NS
         config["flow_control"] = "deliver_group" not in config and rng.random() < 0.5

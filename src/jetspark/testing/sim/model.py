@@ -121,6 +121,8 @@ class StreamModel:
         self.has_failed = False
         # Commits collected when it was last purged; -1 when that is durable.
         self.purged_at = -1
+        # Purged when it had never held anything; not remembered over a restart.
+        self.was_purged_unused = False
 
     # -- counting ------------------------------------------------------------------------------------------------
 
@@ -164,8 +166,8 @@ class StreamModel:
         else:
             self.last_seq = seq
             self.last_ts_ns = now_ns
-        self._roll_up(attempt, seq)
         self.enforce(attempt.subject)
+        self._roll_up(attempt, seq)
         return Outcome(seq)
 
     def put(self, new: Message) -> None:
@@ -301,6 +303,8 @@ class StreamModel:
         """The purge of the API; how many messages went."""
         before = len(self.seqs)
         self.purged_at = self.collected_count
+        if self.last_seq == 0 and not subject_filter and keep <= 0 and below_seq == 0:
+            self.was_purged_unused = True
         chosen = [s for s in self.seqs if not subject_filter or matches(subject_filter, self.messages[s].subject)]
         if keep > 0:
             # What is kept are the newest of all that match, also of those above the limit.
@@ -409,6 +413,7 @@ class StreamModel:
 
     def settle_durable(self) -> None:
         """After a start: what is there is durable."""
+        self.was_purged_unused = False
         self.visible_seq = self.last_seq
         self.durable = self.mark()
         self.in_flight = None

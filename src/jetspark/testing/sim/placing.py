@@ -31,7 +31,7 @@ def place(consumer: ConsumerModel) -> None:
         start_ns = config.opt_start_time.unix_ns
         later = [seq for seq in stream.seqs if stream.messages[seq].ts_ns >= start_ns]
         consumer.next_seq = later[0] if later else stream.last_seq + 1
-    elif policy == DeliverPolicy.LAST_PER_SUBJECT:
+    elif policy == DeliverPolicy.LAST_PER_SUBJECT and stream.config.max_msgs_per_subject != 1:
         last = {stream.messages[seq].subject: seq for seq in matching}
         consumer.first_list = sorted(last.values())
         consumer.list_until_seq = stream.last_seq

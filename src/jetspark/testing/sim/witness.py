@@ -6,39 +6,20 @@ happens; so the models see the same order as the broker. What a reply must say i
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from typing import Any
 
 from jetspark.broker.broker import Broker, PendingCommit
 from jetspark.broker.jetstream import JetStream
-from jetspark.testing.sim import placing
+from jetspark.testing.sim import placing, replies
 from jetspark.testing.sim.consumer_marks import ConsumerMarks
 from jetspark.testing.sim.consumer_model import ConsumerModel, Delivery
 from jetspark.testing.sim.life import Life, Stage
-from jetspark.testing.sim.model import Message, Outcome, StreamModel
+from jetspark.testing.sim.model import Outcome, StreamModel
+from jetspark.testing.sim.replies import Expected
 from jetspark.testing.sim.violation import Violation, require
 from jetspark.testing.sim.wire import AckOp, ApiOp, Frame, Op, PublishOp, read_delivery
 
-
-@dataclass(slots=True)
-class Expected:
-    """What the reply to one request must be, and when it may leave."""
-
-    # The number of commits that must be done before; 0 for a reply that need not wait.
-    commit_count: int
-    outcome: Outcome | None = None
-    stream: StreamModel | None = None
-    consumer: ConsumerModel | None = None
-    ack_seq: int = 0
-    resets: int = 0
-    document: dict[str, Any] | None = None
-    message: Message | None = None
-    error: bool | None = None
-    # The commit it waited for was refused: so is the request.
-    failed: bool = False
-    # It only reads, but waits if what it reads is not durable yet; then it may be refused too.
-    may_fail: bool = False
+READS = ("STREAM.MSG.GET.", "DIRECT.GET.", "STREAM.INFO.", "CONSUMER.INFO.")
 
 
 class KnownStream:
@@ -164,35 +145,61 @@ class Witness:
         self.count(op.verb.partition(".")[0] + "." + op.verb.split(".")[1])
         expected = Expected(0)
         known = self.streams.get(op.stream)
-        is_file = known is not None and not known.model.in_memory
         if op.verb.startswith("STREAM.CREATE."):
             self._notice_stream(op.stream, now_ns)
             known = self.streams.get(op.stream)
-            is_file = known is not None and not known.model.in_memory
-        elif op.verb.startswith("STREAM.UPDATE.") and known is not None:
-            self._update_stream(known, now_ns)
-        elif op.verb.startswith("STREAM.DELETE."):
+        waits = known is not None and not known.model.in_memory
+        if op.verb.startswith("STREAM.DELETE."):
             self._notice_deleted_stream(op.stream)
-        elif op.verb.startswith("STREAM.PURGE.") and known is not None:
-            self._purge(known.model, op, expected)
-        elif op.verb.startswith("STREAM.MSG.DELETE.") and known is not None:
-            assert op.document is not None
-            is_there = op.document["seq"] in known.model.messages
-            expected.error = not (is_there and known.model.remove(op.document["seq"]))
-        elif op.verb.startswith("STREAM.MSG.GET.") and known is not None:
-            assert op.document is not None
-            expected.message = known.model.messages.get(op.document["seq"])
-            expected.error = expected.message is None
-            is_file = False
-        elif op.verb.startswith("STREAM.INFO.") and known is not None:
-            expected.document = self._state_of(known.model)
-            is_file = False
-        elif op.verb.startswith("CONSUMER.") and known is not None:
-            is_file = self._consumer_call(known, op, now_ns) and is_file
-        expected.commit_count = self._next_commit() if is_file else 0
-        # Nobody listens where a consumer that does not exist would be set back.
-        if not op.verb.startswith("CONSUMER.RESET.") or self.consumer(op.stream, op.consumer) is not None:
+        elif known is not None:
+            if op.verb.startswith(READS):
+                is_held = self._reads(known.model, op, expected)
+            else:
+                is_held = self._changes(known, op, expected, now_ns)
+            waits = waits and is_held
+        expected.commit_count = self._next_commit() if waits else 0
+        if self._is_answered(op):
             self.expected[op.reply] = expected
+
+    def _reads(self, model: StreamModel, op: ApiOp, expected: Expected) -> bool:
+        """A call that only looks; True when it must wait for what it shows."""
+        if op.verb.startswith(("STREAM.MSG.GET.", "DIRECT.GET.")):
+            assert op.document is not None
+            expected.message = replies.wanted_message(model, op.document)
+            expected.error = expected.message is None
+            expected.is_direct = op.verb.startswith("DIRECT.") and model.config.allow_direct
+            return expected.message is not None and expected.message.seq > model.visible_seq
+        if op.verb.startswith("STREAM.INFO."):
+            expected.document = self._state_of(model)
+        elif op.verb.startswith("CONSUMER.INFO."):
+            consumer = model.consumers.get(op.consumer)
+            if consumer is not None:
+                numbers = {"num_pending": consumer.count_pending(), "num_ack_pending": len(consumer.pending)}
+                expected.document = numbers
+        return False
+
+    def _changes(self, known: KnownStream, op: ApiOp, expected: Expected, now_ns: int) -> bool:
+        """A call that changes something; True when its answer must be durable."""
+        if op.verb.startswith("STREAM.UPDATE."):
+            self._update_stream(known, now_ns)
+        elif op.verb.startswith("STREAM.PURGE."):
+            self._purge(known.model, op, expected)
+        elif op.verb.startswith("STREAM.MSG.DELETE."):
+            assert op.document is not None
+            may_delete = not known.model.config.deny_delete and op.document["seq"] in known.model.messages
+            expected.error = not (may_delete and known.model.remove(op.document["seq"]))
+        elif op.verb.startswith("CONSUMER."):
+            return self._consumer_call(known, op, now_ns)
+        return True
+
+    def _is_answered(self, op: ApiOp) -> bool:
+        """Does anybody listen for such a request?"""
+        if op.verb.startswith("CONSUMER.RESET."):
+            return self.consumer(op.stream, op.consumer) is not None
+        if op.verb.startswith("DIRECT.GET."):
+            model = self.model(op.stream)
+            return model is not None and model.config.allow_direct
+        return True
 
     def _purge(self, model: StreamModel, op: ApiOp, expected: Expected) -> None:
         document = op.document or {}
@@ -206,7 +213,7 @@ class Witness:
             self.count("purge moved the first sequence")
 
     def _state_of(self, model: StreamModel) -> dict[str, Any]:
-        is_new = not model.seqs and model.last_seq == 0
+        is_new = model.last_seq == 0 and not model.was_purged_unused
         return {
             "messages": len(model.seqs),
             "bytes": model.byte_count,
@@ -219,8 +226,6 @@ class Witness:
     def _consumer_call(self, known: KnownStream, op: ApiOp, now_ns: int) -> bool:
         """A call about a consumer; True when its answer must be durable."""
         verb = op.verb.split(".")[1]
-        if verb == "INFO":
-            return False
         before = known.consumers.get(op.consumer)
         self.notice_consumers(known, now_ns, by_request=op.consumer)
         after = known.consumers.get(op.consumer)
@@ -315,55 +320,23 @@ class Witness:
     def _reply_left(self, frame: Frame) -> None:
         expected = self.expected.pop(frame.subject)
         assert self.broker is not None
-        document = json.loads(frame.payload) if frame.payload else {}
-        is_error = "error" in document or bool(frame.status)
-        if expected.failed:
-            require(is_error, "what the disk refused is not acknowledged", frame)
+        document = replies.check_reply(expected, frame, int(self.broker.commit_count))
+        if document is None:
             return
-        if expected.may_fail and is_error:
-            return
-        if not is_error:
-            require(
-                int(self.broker.commit_count) >= expected.commit_count,
-                "a reply waits for its commit",
-                expected.commit_count,
-                self.broker.commit_count,
-                frame,
-            )
         if expected.outcome is not None:
-            self._publish_answered(expected, document)
+            replies.check_publish(expected, document)
+            self._check_durable(expected.outcome, expected.stream)
         elif expected.consumer is not None:
             if expected.ack_seq and expected.resets == expected.consumer.resets:
                 expected.consumer.confirmed.add(expected.ack_seq)
                 self.count("double ack confirmed")
         else:
-            self._api_answered(expected, document)
+            replies.check_api(expected, document)
 
-    def _publish_answered(self, expected: Expected, document: dict[str, Any]) -> None:
-        outcome, model = expected.outcome, expected.stream
-        assert outcome is not None
-        assert model is not None
-        if outcome.refusal:
-            require("error" in document, "a publish that must be refused is", outcome, document)
-            return
-        require("error" not in document, "a publish that fits is acknowledged", outcome, document)
-        require(document["seq"] == outcome.seq, "sequences rise by one", outcome, document)
-        is_duplicate = document.get("duplicate", False)
-        require(is_duplicate == outcome.is_duplicate, "a repeated id is a duplicate, nothing else", outcome, document)
+    def _check_durable(self, outcome: Outcome, model: StreamModel | None) -> None:
         # A stream may be deleted in the commit that carries its last message.
-        if not model.in_memory and self.model(model.name) is model:
+        if model is not None and not model.in_memory and self.model(model.name) is model and not outcome.refusal:
             require(outcome.seq <= model.visible_seq, "acknowledged means durable", outcome, model.visible_seq)
-
-    def _api_answered(self, expected: Expected, document: dict[str, Any]) -> None:
-        if expected.error is not None:
-            require(("error" in document) == expected.error, "the request fails or not", expected, document)
-        if expected.document is not None:
-            shown = document.get("state", document)
-            for key, value in expected.document.items():
-                require(shown.get(key, 0) == value, "the answer is exact", key, value, document)
-        if expected.message is not None and "message" in document:
-            shown_seq = document["message"]["seq"]
-            require(shown_seq == expected.message.seq, "the message asked for", shown_seq, expected.message)
 
     # -- commits -------------------------------------------------------------------------------------------------
 
@@ -406,8 +379,7 @@ class Witness:
         """The disk refused the commit, and with it everything decided since."""
         self.in_flight = None
         self.count("commit failed")
-        # A double ack that failed is answered by silence: the client will ask again.
-        silent = [reply for reply, expected in self.expected.items() if expected.consumer and expected.commit_count]
+        silent = [reply for reply, expected in self.expected.items() if expected.is_silent_on_failure]
         for reply in silent:
             del self.expected[reply]
         for expected in self.expected.values():

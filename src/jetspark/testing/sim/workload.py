@@ -374,11 +374,19 @@ class Workload:
             self.call(f"STREAM.MSG.DELETE.{stream.name}", stream.name, document=document)
 
     def get_message(self) -> None:
-        """Look at one message."""
+        """Look at one message: by sequence, the last or the next of a subject, as a document or directly."""
         stream = self.some_stream()
-        if stream is not None and stream.last_seq:
-            seq = self.rng.choice(stream.seqs) if stream.seqs else stream.last_seq
-            self.call(f"STREAM.MSG.GET.{stream.name}", stream.name, document={"seq": seq})
+        if stream is None or not stream.last_seq:
+            return
+        seq = self.rng.choice(stream.seqs) if stream.seqs else stream.last_seq
+        subject = f"{stream.name}.{self.rng.choice((*configs.WORDS, 'd.*'))}"
+        documents: list[dict[str, Any]] = [
+            {"seq": seq},
+            {"last_by_subj": subject},
+            {"seq": seq, "next_by_subj": subject},
+        ]
+        verb = self.rng.choice(("STREAM.MSG.GET", "DIRECT.GET"))
+        self.call(f"{verb}.{stream.name}", stream.name, document=self.rng.choice(documents))
 
     def stream_info(self) -> None:
         """Look at a stream."""
