@@ -12,15 +12,16 @@ FAST := "not slow and not oracle and not peers and not spark and not browser"
 ARGS ?=
 
 SOURCES := $(shell find src/jetspark -name '*.py' -o -name py.typed)
-PYTHON_PATHS := src tests setup.py $(wildcard examples bench)
+PYTHON_PATHS := src tests setup.py $(wildcard examples bench tools)
 
-.PHONY: help install test check format lint types contracts fast-tests demo bench sim clean
+.PHONY: help install test check format lint types contracts fast-tests demo docs bench sim clean
 
 help:
 	@echo "make install   .venv with the project (compiled where possible): .venv/bin/jetspark"
 	@echo "make test      every test on the installed build, and the plain build's tests"
 	@echo "make check     format, lint, types, import contracts and the fast tests (under 90 s)"
-	@echo "make demo      a server, another vendor's client, a crash in the middle, a verified result"
+	@echo "make demo      server, producers, workers, a Spark pipeline, a crash in the middle, a verified result (ARGS=--keep)"
+	@echo "make docs      the documentation as a site, in build/site"
 	@echo "make bench     this server and nats-server, the same jobs in turn (ARGS=...)"
 	@echo "make sim       the broker in the simulator (SECONDS=60 for as long as asked, SEED=17 for one seed again)"
 
@@ -73,7 +74,11 @@ fast-tests: $(VENV)/.dependencies
 	PYTHONPATH=src $(VENV)/bin/python -m pytest -q -n $(JOBS) --dist loadfile -m $(FAST)
 
 demo: install
-	$(RUN) examples/demo_server.py $(ARGS)
+	$(RUN) -m examples.demo $(ARGS)
+
+# The site, with every page's links checked; build/site/index.html is its front page.
+docs: $(VENV)/.installed
+	$(RUN) -m mkdocs build --strict --quiet --site-dir build/site
 
 bench: install
 	$(RUN) -m bench $(ARGS)

@@ -120,7 +120,7 @@ def measure_clients(job: ClientJob, server_command: list[str], arguments: argpar
 def describe(ours: list[str], theirs: list[str]) -> dict[str, str]:
     version_command = ours[:-1] if ours[-1] == "server" else ours
     return {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "python": platform.python_version(),
         "ours": first_line([*version_command, "--version"]),
         "theirs": first_line([*theirs, "--version"]),
