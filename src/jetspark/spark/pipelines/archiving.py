@@ -1,0 +1,144 @@
+"""Archive a stream as Parquet files, and replay an archive into a stream.
+
+The files' layout, and which of them count, is decided in `archive_files`. Everything of a message is kept: subject,
+sequence, time to the nanosecond, headers, payload. A replay publishes in the order of the sequences, with the original
+time, stream and sequence in headers; headers that are instructions to a server are kept under another name, so that an
+old condition or rollup is not carried out again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jetspark.spark.pipelines.archive_files import DIGITS, archive_files
+from jetspark.spark.pipelines.errors import PipelineError
+from jetspark.spark.pipelines.messages import FORMAT, read_messages, sink_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+TIME_HEADER = "Jetspark-Archived-Time"
+STREAM_HEADER = "Jetspark-Archived-Stream"
+SEQUENCE_HEADER = "Jetspark-Archived-Sequence"
+# Words to the server about one publish, not about the message: they would be obeyed again.
+INSTRUCTIONS = r"(?i)^Nats-(Msg-Id|Rollup|TTL|Expected-.*|Batch-.*|Schedule.*|Incr|Marker-Reason)$"
+INSTRUCTION_PREFIX = "Jetspark-Archived-"
+PARTITIONS = ("day", "subject_key")
+SCHEMA = (
+    "stream STRING, subject STRING, sequence LONG, timestamp TIMESTAMP, timestamp_ns LONG,"
+    " headers ARRAY<STRUCT<key: STRING, value: BINARY>>, data BINARY"
+)
+_DAY_NS = 86_400_000_000_000
+
+
+def archive_rows(messages: DataFrame, *, subject_tokens: int | None = None) -> DataFrame:
+    """The messages with the two columns an archive is partitioned by: `day` in UTC, and `subject_key`.
+
+    `subject_tokens` takes only so many leading tokens of the subject as its key, for streams with many subjects.
+    """
+    from pyspark.sql import functions as f
+
+    # By arithmetic, because the day of a timestamp is the session's, which is another one elsewhere.
+    days = f.floor(f.unix_micros("timestamp") / (_DAY_NS // 1000)).cast("int")
+    key = f.col("subject") if subject_tokens is None else f.substring_index("subject", ".", subject_tokens)
+    return messages.withColumns({"day": f.date_from_unix_date(days), "subject_key": key})
+
+
+def archive(
+    spark: SparkSession,
+    stream: str,
+    path: str | Path,
+    *,
+    checkpoint: str | Path,
+    subject_tokens: int | None = None,
+    every: str | None = None,
+    **options: Any,
+) -> StreamingQuery:
+    """Start archiving a stream into a folder: what is there now and then end, or with `every="1 minute"` for ever.
+
+    Exactly once: each micro-batch has folders of its own, which it overwrites when it has to run again.
+    """
+    from jetspark.spark.streaming import start
+
+    if subject_tokens is not None and subject_tokens < 1:
+        raise PipelineError("subject_tokens must be 1 or more; leave it out to partition by whole subjects")
+    root = str(path)
+    messages = read_messages(spark, stream, includeHeaders=True, includeTimestampNs=True, **options)
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        from pyspark.sql import functions as f
+
+        rows = archive_rows(batch, subject_tokens=subject_tokens).withColumn("batch", f.lit(f"{batch_id:0{DIGITS}d}"))
+        # Sorted by what the files are cut by, so that the rows of a file are in the order of the stream.
+        ordered = rows.sortWithinPartitions(*PARTITIONS, "sequence")
+        writer = ordered.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writer.partitionBy(*PARTITIONS, "batch").parquet(root)
+
+    return start(messages.writeStream.foreachBatch(write), f"archive {stream}", checkpoint, every)
+
+
+def read_archive(spark: SparkSession, path: str | Path) -> DataFrame:
+    """The messages of an archive, each once, also while it is being compacted."""
+    files = archive_files(Path(path))
+    if not files:
+        return spark.createDataFrame([], SCHEMA)
+    return spark.read.schema(SCHEMA).parquet(*files)
+
+
+def replay_rows(archived: DataFrame) -> DataFrame:
+    """Archived messages as rows for the sink, with where they came from in headers."""
+    from pyspark.sql import functions as f
+
+    def renamed(header: Column) -> Column:
+        instruction = header["key"].rlike(INSTRUCTIONS)
+        key = f.when(instruction, f.concat(f.lit(INSTRUCTION_PREFIX), header["key"])).otherwise(header["key"])
+        return f.struct(key.alias("key"), header["value"].alias("value"))
+
+    def added(name: str, value: Column) -> Column:
+        return f.struct(f.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+
+    origin = f.array(
+        added(TIME_HEADER, _rfc3339(f.col("timestamp_ns"))),
+        added(STREAM_HEADER, f.col("stream")),
+        added(SEQUENCE_HEADER, f.col("sequence")),
+    )
+    own = f.coalesce(f.transform("headers", renamed), f.array().cast("array<struct<key:string,value:binary>>"))
+    identity = f.concat_ws(":", f.col("stream"), f.col("sequence").cast("string"))
+    return archived.select("subject", "data", f.concat(own, origin).alias("headers"), identity.alias("msg_id"))
+
+
+def _rfc3339(time_ns: Column) -> Column:
+    """A moment as JetStream writes it, in UTC whatever the session's time zone is."""
+    from pyspark.sql import functions as f
+
+    date = f.date_from_unix_date(f.floor(time_ns / _DAY_NS).cast("int")).cast("string")
+    rest = f.pmod(time_ns, f.lit(_DAY_NS))
+    second_ns = 1_000_000_000
+    return f.format_string(
+        "%sT%02d:%02d:%02d.%09dZ",
+        date,
+        f.floor(rest / (3600 * second_ns)),
+        f.pmod(f.floor(rest / (60 * second_ns)), f.lit(60)),
+        f.pmod(f.floor(rest / second_ns), f.lit(60)),
+        f.pmod(rest, f.lit(second_ns)),
+    )
+
+
+def replay(
+    spark: SparkSession, path: str | Path, stream: str, *, where: str = "", write_id: str = "", **options: Any
+) -> None:
+    """Publish an archive into a stream, in order; the same replay again publishes only what is missing.
+
+    `where` chooses messages in SQL, as in "subject LIKE 'ORDERS.%' AND day >= '2026-11-01'"; the stream must take their
+    subjects. One task publishes, because only one publisher keeps an order.
+    """
+    from pyspark.sql import functions as f
+
+    archived = archive_rows(read_archive(spark, path))
+    chosen = archived.where(f.expr(where)) if where else archived
+    rows = replay_rows(chosen.orderBy("stream", "sequence")).coalesce(1)
+    named = write_id or "replay-" + hashlib.sha256(f"{path}\n{stream}\n{where}".encode()).hexdigest()[:24]
+    rows.write.format(FORMAT).mode("append").options(**sink_options(spark, stream, writeId=named, **options)).save()

@@ -1,0 +1,219 @@
+"""Running a project: what Spark must be told so that it works, and works again.
+
+Decided here: the static settings of the catalog and the warehouse, the environment of the driver, what of its output
+is news, and how a run is stopped. The run itself happens in `runner`, in a process of its own; how far it has come is
+read from the checkpoints by whoever watches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jetspark.clock import Clock, SystemClock
+from jetspark.spark.pipelines.errors import PipelineError
+from jetspark.spark.pipelines.project import CONF_PREFIX, Project
+
+STOP_TIMEOUT_S = 20.0
+_EVENT = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d: (.*)$")
+_FLOW = re.compile(r"^Flow '?([^' ]+)'? (?:is|has) ([A-Z_]+)")
+_DERBY_BUSY = "Another instance of Derby may have already booted"
+# What the last line of a Python traceback looks like: the error itself.
+_ERROR = re.compile(r"^[\w.]*(?:Exception|Error)\b.*: ")
+
+
+@dataclass
+class Outcome:
+    """How a run ended."""
+
+    status: int
+    log_path: Path
+    flows: dict[str, str] = field(default_factory=dict)
+    error: str = ""
+
+
+def spark_settings(project: Project, master: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the driver: a catalog that outlives the run, and the caller's own on top."""
+    chosen = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "WARN"}
+    if not master.startswith("sc://"):
+        metastore = f"jdbc:derby:;databaseName={project.metastore_dir};create=true"
+        chosen |= {
+            "spark.sql.catalogImplementation": "hive",
+            "spark.sql.warehouse.dir": project.warehouse_uri,
+            "spark.hadoop.javax.jdo.option.ConnectionURL": metastore,
+            "spark.driver.extraJavaOptions": f"-Dderby.system.home={project.state_dir}",
+            "spark.connect.grpc.binding.port": "0",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.app.name": project.name,
+        }
+    return chosen | {key: value for key, value in settings.items() if not key.startswith(CONF_PREFIX)}
+
+
+def environment(master: str, settings: Mapping[str, str], base: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the driver process."""
+    from jetspark.spark.java import ensure_java
+
+    ensure_java()
+    variables = {key: value for key, value in base.items() if key not in ("MASTER", "SPARK_REMOTE", "SPARK_API_MODE")}
+    if "JAVA_HOME" in os.environ:
+        variables["JAVA_HOME"] = os.environ["JAVA_HOME"]
+    variables["PYSPARK_PYTHON"] = variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    variables["PYTHONUNBUFFERED"] = "1"
+    if master.startswith("sc://"):
+        variables["SPARK_REMOTE"] = master
+    else:
+        variables["SPARK_API_MODE"] = "connect"
+        variables["MASTER"] = master
+        options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+        variables["PYSPARK_SUBMIT_ARGS"] = shlex.join([*options, "pyspark-shell"])
+    return variables
+
+
+class PipelineRun:
+    """One run of `run` or `dry-run`, in a process of its own so that Ctrl-C is ours to handle."""
+
+    def __init__(
+        self,
+        project: Project,
+        action: str,
+        *,
+        master: str = "local[*]",
+        settings: Mapping[str, str] | None = None,
+        arguments: Sequence[str] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        settings = settings or {}
+        ours = {key: value for key, value in settings.items() if key.startswith(CONF_PREFIX)}
+        self.project = project.with_configuration(ours)
+        self._action = action
+        self._master = master
+        self._settings = settings
+        self._arguments = list(arguments)
+        self._clock = clock or SystemClock()
+        self._started_ns = self._clock.now_ns()
+        stamp = datetime.fromtimestamp(self._started_ns / 1e9, UTC).strftime("%Y%m%dT%H%M%S")
+        self.outcome = Outcome(status=-1, log_path=project.log_dir / f"{stamp}-{action}.log")
+        self._process: subprocess.Popen[str] | None = None
+        self._done = threading.Event()
+        self._stopped = False
+        self._reasons: list[str] = []
+
+    @contextlib.contextmanager
+    def started(self, on_event: Callable[[str], None]) -> Iterator[PipelineRun]:
+        """Start it; `on_event` hears of each step, from another thread."""
+        project = self.project
+        project.log_dir.mkdir(parents=True, exist_ok=True)
+        with project.resolved_spec() as spec:
+            self._process = process = self._start(spec)
+            reader = threading.Thread(target=self._read, args=(process, on_event), daemon=True)
+            reader.start()
+            try:
+                yield self
+            finally:
+                self.stop()
+                reader.join()
+                self._record()
+
+    def _start(self, spec: Path) -> subprocess.Popen[str]:
+        settings = spark_settings(self.project, self._master, self._settings)
+        command = [sys.executable, "-m", "jetspark.spark.pipelines.runner", self._action, "--spec", str(spec)]
+        return subprocess.Popen(
+            [*command, *self._arguments],
+            cwd=self.project.directory,
+            env=environment(self._master, settings, os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            # Ctrl-C is for the one who watches: this process ends when it is told to.
+            start_new_session=True,
+        )
+
+    def _read(self, process: subprocess.Popen[str], on_event: Callable[[str], None]) -> None:
+        assert process.stdout is not None
+        with process.stdout as lines, self.outcome.log_path.open("w", encoding="utf-8") as log:
+            for line in lines:
+                log.write(line)
+                log.flush()
+                self._note(line.rstrip("\n"), on_event)
+        self.outcome.status = process.wait()
+        if self.outcome.status != 0 and self._reasons:
+            self.outcome.error = next((one for one in self._reasons if "catalog open" in one), self._reasons[-1])
+        self._done.set()
+
+    def _note(self, line: str, on_event: Callable[[str], None]) -> None:
+        event = _EVENT.match(line)
+        if event:
+            flow = _FLOW.match(event.group(1))
+            if flow:
+                self.outcome.flows[flow.group(1)] = flow.group(2)
+            on_event(event.group(1))
+        elif _DERBY_BUSY in line:
+            self._reasons.append("another run of this project has its catalog open: wait for it to end")
+        elif _ERROR.match(line) and not line.startswith(("org.", "java.")):
+            # The JVM's own lines are its log; what ended the run is Python's last word.
+            self._reasons.append(line)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the run is over, after waiting for that at most so long."""
+        return self._done.wait(timeout_s)
+
+    def stop(self) -> None:
+        """End it now, if it has not ended by itself."""
+        process = self._process
+        if process is None or process.poll() is not None:
+            return
+        self._stopped = True
+        process.terminate()
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _record(self) -> None:
+        """One line for `status`: when, how long, and how it ended."""
+        ended_ns = self._clock.now_ns()
+        result = "stopped" if self._stopped else "completed" if self.outcome.status == 0 else "failed"
+        record = {
+            "action": self._action,
+            "started": datetime.fromtimestamp(self._started_ns / 1e9, UTC).isoformat(timespec="seconds"),
+            "seconds": round((ended_ns - self._started_ns) / 1e9, 1),
+            "result": result,
+            "error": self.outcome.error,
+            "flows": self.outcome.flows,
+            "log": str(self.outcome.log_path),
+        }
+        with self.project.runs_path.open("a", encoding="utf-8") as records:
+            records.write(json.dumps(record) + "\n")
+
+
+def last_runs(project: Project, count_max: int = 1, action: str | None = "run") -> list[dict[str, object]]:
+    """The latest runs, newest first."""
+    try:
+        lines = project.runs_path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    records = []
+    for line in reversed(lines):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise PipelineError(f"{project.runs_path} holds a line that is not JSON: remove it") from error
+        if action is None or record.get("action") == action:
+            records.append(record)
+        if len(records) == count_max:
+            break
+    return records

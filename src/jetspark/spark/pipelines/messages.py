@@ -1,0 +1,80 @@
+"""Streams as DataFrames for pipelines: the source with the session's own settings filled in, and rows for the sink.
+
+A pipeline's files say which stream they read; where the servers are and who connects is the run's business. Settings
+of the session that begin with `spark.jetspark.` (from `configuration` in the spec, `jetspark pipeline run --server`, or
+`session(**{"spark.jetspark.servers": ...})`) become options of source and sink, and options given in code win.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from jetspark.spark.pipelines.project import CONF_PREFIX
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+DEFAULT_SERVERS = "nats://127.0.0.1:4222"
+FORMAT = "jetstream"
+
+
+def connection_options(spark: SparkSession) -> dict[str, str]:
+    """The connection options the session carries."""
+    settings: dict[str, str] = dict(spark.conf.getAll)
+    found = {key.removeprefix(CONF_PREFIX): value for key, value in settings.items() if key.startswith(CONF_PREFIX)}
+    return {"servers": DEFAULT_SERVERS, **found}
+
+
+def read_messages(spark: SparkSession, stream: str, **options: Any) -> DataFrame:
+    """The messages of a stream (several, with commas) as they come: a streaming DataFrame."""
+    chosen = {**connection_options(spark), "stream": stream, **_texts(options)}
+    return spark.readStream.format(FORMAT).options(**chosen).load()
+
+
+def read_stored(spark: SparkSession, stream: str, **options: Any) -> DataFrame:
+    """The messages a stream holds now: a batch DataFrame."""
+    chosen = {**connection_options(spark), "stream": stream, **_texts(options)}
+    return spark.read.format(FORMAT).options(**chosen).load()
+
+
+def sink_options(spark: SparkSession, stream: str, **options: Any) -> dict[str, str]:
+    """Options for writing to a stream, also for `dp.create_sink`."""
+    return {**connection_options(spark), "stream": stream, **_texts(options)}
+
+
+def _texts(options: dict[str, Any]) -> dict[str, str]:
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+        if value is not None
+    }
+
+
+def json_fields(messages: DataFrame, schema: str, *, keep: Sequence[str] = ("subject", "timestamp")) -> DataFrame:
+    """The payloads read as JSON documents, a column a field, beside the columns in `keep`.
+
+    A payload that is not such a document gives nulls; `where("order_id IS NULL")` finds them.
+    """
+    from pyspark.sql import functions as f
+
+    document = f.from_json(f.col("data").cast("string"), schema)
+    return messages.select(*keep, document.alias("document")).select(*keep, "document.*")
+
+
+def as_messages(rows: DataFrame, *, subject: Column | str, key: Sequence[Column | str], data: Any = None) -> DataFrame:
+    """Rows as messages for the sink: a subject, the row as JSON (or `data`), and an id from the key's values.
+
+    The key says which rows are the same: a row computed again after a crash, in whatever order a shuffle left it, gets
+    the same id and is stored once.
+    """
+    from pyspark.sql import functions as f
+
+    named = f.lit(subject) if isinstance(subject, str) else subject
+    body = f.to_json(f.struct("*")) if data is None else data
+    parts = [f.coalesce((f.col(one) if isinstance(one, str) else one).cast("string"), f.lit("")) for one in key]
+    return rows.select(
+        named.alias("subject"),
+        body.cast("binary").alias("data"),
+        f.sha2(f.concat_ws("\x1f", *parts), 256).alias("msg_id"),
+    )

@@ -1,0 +1,95 @@
+"""Fan-out: each message to the subjects whose rules it meets.
+
+A rule is a name, a condition in SQL over the message's columns, and a subject with the message's columns in braces. The
+work is a map without a shuffle: one copy for each rule that holds, with an id made of stream, sequence and rule.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jetspark.spark.pipelines.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_PLACE = re.compile(r"\{([A-Za-z_][\w.]*)\}")
+# What a subject may not hold, so that a value cannot make a message go elsewhere.
+_UNFIT = r"[\s.*>]+"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`Rule("big", "amount > 1000", "alerts.{country}")`."""
+
+    name: str
+    when: str
+    subject: str
+
+
+def fan_out(
+    rows: DataFrame,
+    rules: Sequence[Rule],
+    *,
+    first_only: bool = False,
+    otherwise: str | None = None,
+    headers: bool = False,
+) -> DataFrame:
+    """Messages for the sink: `subject`, `data` and `msg_id`, one row for each rule a message meets.
+
+    `first_only` stops at the first rule that holds; `otherwise` is the subject of what meets none. The rows must have
+    the source's columns stream, sequence and data, and `headers` when those are to be kept.
+    """
+    from pyspark.sql import functions as f
+
+    chosen = list(rules)
+    check_rules(chosen)
+    copies = [_copy(rule, f.expr(rule.when)) for rule in chosen]
+    picked = f.array_compact(f.array(*copies))
+    if first_only:
+        picked = f.slice(picked, 1, 1)
+    if otherwise is not None:
+        rest = f.array(f.struct(f.lit("otherwise").alias("rule"), subject_of(otherwise).alias("subject")))
+        picked = f.when(f.size(picked) == 0, rest).otherwise(picked)
+    sent = rows.withColumn("sent", f.explode(picked))
+    identity = f.concat_ws(":", f.col("stream"), f.col("sequence").cast("string"), f.col("sent.rule"))
+    kept = ["data", "headers"] if headers else ["data"]
+    return sent.select(f.col("sent.subject").alias("subject"), *kept, identity.alias("msg_id"))
+
+
+def check_rules(rules: Sequence[Rule]) -> None:
+    """Refuse rules that cannot be told apart or send nowhere."""
+    if not rules:
+        raise PipelineError("fan_out needs at least one rule")
+    names = [rule.name for rule in rules]
+    for rule in rules:
+        if names.count(rule.name) > 1:
+            raise PipelineError(f"two rules are called {rule.name!r}: ids of messages are made from the name")
+        if not rule.subject or any(character.isspace() or character in "*>" for character in rule.subject):
+            raise PipelineError(f"rule {rule.name!r} sends to {rule.subject!r}, which is no subject")
+
+
+def _copy(rule: Rule, condition: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    made = f.struct(f.lit(rule.name).alias("rule"), subject_of(rule.subject).alias("subject"))
+    return f.when(condition, made)
+
+
+def subject_of(template: str) -> Column:
+    """A subject with columns in braces as a column; a value cannot add tokens or wildcards."""
+    from pyspark.sql import functions as f
+
+    parts = []
+    at = 0
+    for place in _PLACE.finditer(template):
+        parts.append(f.lit(template[at : place.start()]))
+        value = f.coalesce(f.col(place.group(1)).cast("string"), f.lit(""))
+        fit = f.regexp_replace(value, _UNFIT, "_")
+        parts.append(f.when(fit == "", f.lit("_")).otherwise(fit))
+        at = place.end()
+    parts.append(f.lit(template[at:]))
+    return f.concat(*parts)
