@@ -128,4 +128,4 @@ def fill(stream: Stream, count: int, *, subject: str = "a", text: str = "message
         js.publish_async(f"{stream.name}.{subject}", text.format(number).encode()) for number in range(1, count + 1)
     ]
     for future in futures:
-        future.result()
+        future.wait()

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from jetspark.spark.java import ensure_java
+    from jetspark.spark.lag import LagListener
     from jetspark.spark.session import session
     from jetspark.spark.source import JetStreamDataSource
 
-__all__ = ["JetStreamDataSource", "ensure_java", "register", "session"]
+__all__ = ["JetStreamDataSource", "LagListener", "ensure_java", "register", "session"]
 
 _HOMES = {
     "JetStreamDataSource": "jetspark.spark.source",
+    "LagListener": "jetspark.spark.lag",
     "ensure_java": "jetspark.spark.java",
     "session": "jetspark.spark.session",
 }

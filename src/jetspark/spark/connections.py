@@ -55,18 +55,31 @@ _KEPT: dict[tuple[Any, ...], _Kept] = {}
 
 def connection(options: Options) -> Connection:
     """The worker's connection for these options, made when there is none. Ask again for every task; do not close it."""
-    key = tuple(options[name] for name in _CONNECTION_KEYS)
-    _drop_useless()
-    kept = _KEPT.get(key)
-    if kept is None:
-        kept = _KEPT[key] = _Kept(retrying(options, lambda: new_connection(options)))
-    kept.used_s, kept.task_id = time.monotonic(), _task_id()
-    return kept.client
+    return retrying(options, lambda: _current(options))
 
 
 def jetstream(options: Options) -> JetStream:
     """JetStream through the worker's connection, in the domain the options name."""
-    return connection(options).jetstream(
+    return _jetstream(connection(options), options)
+
+
+def ask(options: Options, question: Callable[[JetStream], Answer]) -> Answer:
+    """Ask the server something, again on a new connection when the old one is lost."""
+    return retrying(options, lambda: question(_jetstream(_current(options), options)))
+
+
+def _current(options: Options) -> Connection:
+    key = tuple(options[name] for name in _CONNECTION_KEYS)
+    _drop_useless()
+    kept = _KEPT.get(key)
+    if kept is None:
+        kept = _KEPT[key] = _Kept(new_connection(options))
+    kept.used_s, kept.task_id = time.monotonic(), _task_id()
+    return kept.client
+
+
+def _jetstream(client: Connection, options: Options) -> JetStream:
+    return client.jetstream(
         domain=options["domain"], api_prefix=options["apiPrefix"], timeout=options["requestTimeoutMs"]
     )
 
