@@ -171,10 +171,9 @@ def apply_flags(line: CommandLine, options: Options) -> None:
                 raise OptionsError(f"--{name}: {_REFUSALS[target]}")
         elif target.startswith("tls"):
             tls[target] = value
-        elif target.startswith("jetstream."):
-            setattr(options.jetstream, target.removeprefix("jetstream."), value)
-        elif target.startswith("dashboard."):
-            setattr(options.dashboard, target.removeprefix("dashboard."), value)
+        elif "." in target:
+            block, _, setting = target.partition(".")
+            setattr(getattr(options, block), setting, value)
         elif target == "port":
             options.port = int(value) or options.port
         else:

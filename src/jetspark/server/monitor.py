@@ -16,9 +16,13 @@ from aiohttp import web
 from jetspark.api.timestamps import format_time
 from jetspark.broker.options import VERSION
 from jetspark.server.connz import connz
+from jetspark.server.dashboard.routes import Dashboard
+from jetspark.server.dashboard.sampler import Sampler
 from jetspark.server.healthz import healthz
 from jetspark.server.jsz import jsz
 from jetspark.server.listener import join_host_port, open_socket
+from jetspark.server.metrics import Metrics
+from jetspark.server.observations import Observations
 from jetspark.server.query import BadQuery, Query
 from jetspark.server.subsz import accountz, accstatz, subsz
 from jetspark.server.tls import ssl_context
@@ -38,6 +42,7 @@ _INDEX: Final = (
     ("leafz", "LeafNodes"),
     ("gatewayz", "Gateways"),
     ("healthz", "Health Probe"),
+    ("metrics", "Metrics"),
 )
 _STOP_TIMEOUT_S: Final = 1.0
 
@@ -51,6 +56,14 @@ class Monitor:
         self._server = server
         self._counts: collections.Counter[str] = collections.Counter()
         self._runner: web.AppRunner | None = None
+        self._sampler: Sampler | None = None
+        self._dashboard: Dashboard | None = None
+        observations = Observations()
+        server.broker.observer = observations
+        self._metrics = Metrics(server, observations)
+        if server.options.dashboard.enabled:
+            self._sampler = Sampler(server, observations)
+            self._dashboard = Dashboard(server, self._sampler)
         self.host = ""
         self.port = 0
         self.secure_port = 0
@@ -67,6 +80,8 @@ class Monitor:
             self.port = await self._listen("http", options.http_port)
         if options.https_port:
             self.secure_port = await self._listen("https", options.https_port)
+        if self._sampler is not None:
+            self._sampler.start()
 
     async def _listen(self, scheme: str, port: int) -> int:
         assert self._runner is not None
@@ -81,13 +96,18 @@ class Monitor:
         return opened
 
     async def stop(self) -> None:
+        if self._sampler is not None:
+            await self._sampler.stop()
+        if self._dashboard is not None:
+            await self._dashboard.close()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     def _application(self) -> web.Application:
         base = "/" + self._server.options.http_base_path.strip("/")
-        application = web.Application()
+        # Only the dashboard's forms send anything: a message as JSON text, which is longer than the message.
+        application = web.Application(client_max_size=4 * self._server.options.max_payload_bytes + 65536)
         application.router.add_get(base, self._index)
         if base != "/":
             application.router.add_get(base + "/", self._index)
@@ -109,6 +129,9 @@ class Monitor:
             application.router.add_get(f"{prefix}/{name}", self._handler(name, document))
         application.router.add_get(f"{prefix}/healthz", self._health)
         application.router.add_get(f"{prefix}/raftz", _no_raft)
+        application.router.add_get(f"{prefix}/metrics", self._metrics_text)
+        if self._dashboard is not None:
+            self._dashboard.register(application, f"{prefix}/dashboard")
         return application
 
     def _handler(self, name: str, document: Document) -> Callable[[web.Request], Any]:
@@ -130,9 +153,16 @@ class Monitor:
             return web.Response(status=400, text=str(error))
         return _json_response(body, status=status)
 
+    async def _metrics_text(self, request: web.Request) -> web.Response:
+        self._counts["/metrics"] += 1
+        body, content_type = await self._metrics.render(self._counts)
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
     async def _index(self, request: web.Request) -> web.Response:
         self._counts["/"] += 1
         links = "\n".join(f'    <li><a href="./{name}">{title}</a> /{name}</li>' for name, title in _INDEX)
+        if self._dashboard is not None:
+            links = f'    <li><a href="./dashboard/">Dashboard</a> /dashboard/</li>\n{links}'
         page = f'<html lang="en">\n  <body>\n  <p>v{VERSION}</p>\n  <ul>\n{links}\n  </ul>\n  </body>\n</html>\n'
         return web.Response(text=page, content_type="text/html", charset="utf-8")
 

@@ -39,10 +39,11 @@ class Series:
         self._values[place] = value
         self._last_step, self._count = step, 1
 
-    def until(self, step: int) -> list[float | None]:
-        """An hour of values that ends with this step; None where there was none."""
-        first = step - STEP_COUNT + 1
-        return [self._at(number) for number in range(first, step + 1)]
+    def until(self, step: int, count: int = STEP_COUNT) -> list[float | None]:
+        """The last `count` values up to this step; None where there was none, and none before the first."""
+        values = [self._at(number) for number in range(step - count + 1, step + 1)]
+        first = next((place for place, value in enumerate(values) if value is not None), len(values))
+        return values[first:]
 
     def _at(self, step: int) -> float | None:
         if step < 0 or step > self._last_step or step <= self._last_step - STEP_COUNT:

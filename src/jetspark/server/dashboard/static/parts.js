@@ -1,0 +1,110 @@
+// Pieces that several views share: figures, tables, cards, JSON.
+
+import { h } from "./dom.js";
+import * as f from "./format.js";
+import { spark } from "./plot.js";
+
+export const tile = (name, value, unit, note, { tone = "", meter } = {}) =>
+  h("div.tile", { class: tone }, h("span.name", {}, name), h("span.value", {}, value, unit ? h("small", {}, unit) : ""),
+    meter !== undefined ? bar(meter) : "", h("span.note", {}, note));
+
+export function bar(share) {
+  const tone = share > 0.95 ? "bad" : share > 0.8 ? "warn" : "";
+  return h("div.meter", { class: tone, "aria-hidden": "true" }, h("i", { css: { width: `${Math.min(100, share * 100).toFixed(1)}%` } }));
+}
+
+export const card = (width, title, side, ...content) =>
+  h("section.card", { class: width }, h("header", {}, h("h2", {}, title), side || ""), ...content);
+
+export const body = (...content) => h("div.body", {}, ...content);
+
+export const empty = (title, ...words) => h("div.empty", {}, h("b", {}, title), ...words);
+
+// columns: [{name, num, cell(row), className}]
+export function table(columns, rows, key) {
+  return h("div.table-wrap.cards", {}, h("table", {},
+    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { class: column.num ? "num" : "", scope: "col" }, column.name)))),
+    h("tbody", {}, rows.map((row) => h("tr", { data: { key: String(key(row)) } }, columns.map((column) => cell(column, row)))))));
+}
+
+function cell(column, row) {
+  const classes = [column.num ? "num" : "", column.className || "", column.tone ? column.tone(row) : ""].filter(Boolean).join(" ");
+  return h("td", { class: classes, "data-label": column.className === "name" ? undefined : column.name }, column.cell(row));
+}
+
+export const chip = (words, tone = "") => h("span.chip", { class: tone }, words);
+
+export function streamColumns() {
+  return [
+    { name: "Stream", className: "name", cell: (row) => [h("a", { href: f.place("streams", row.name) }, row.name), h("span.sub", {}, row.subjects.join(", ") || "no subjects")] },
+    { name: "In / s", num: true, cell: (row) => [spark(row.spark), f.rate(row.in_rate)] },
+    { name: "Messages", num: true, cell: (row) => f.count(row.messages) },
+    { name: "Size", num: true, cell: (row) => f.bytes(row.bytes) },
+    { name: "Consumers", num: true, cell: (row) => f.count(row.consumers) },
+    { name: "Most lag", num: true, cell: (row) => (row.consumers ? f.count(row.lag) : "–") },
+    { name: "Last message", num: true, cell: (row) => f.ago(row.last_time) },
+  ];
+}
+
+export function consumerColumns({ withStream }) {
+  return [
+    { name: "Consumer", className: "name", cell: (row) => [
+      h("a", { href: f.place("streams", row.stream, "consumers", row.name) }, row.name),
+      h("span.sub", {}, [withStream ? row.stream : "", row.kind, row.filters.join(", "), row.paused ? "paused" : ""].filter(Boolean).join(" · ")),
+      groupChips(row)] },
+    { name: "Lag", num: true, cell: (row) => [spark(row.spark, ".lag"), f.count(row.pending)] },
+    { name: "Out / s", num: true, cell: (row) => f.rate(row.out_rate) },
+    { name: "Unacknowledged", num: true, tone: (row) => (row.ack_pending_max > 0 && row.ack_pending >= row.ack_pending_max ? "hot" : ""), cell: (row) => f.count(row.ack_pending) },
+    { name: "Redelivered", num: true, tone: (row) => (row.redelivered ? "hot" : ""), cell: (row) => f.count(row.redelivered) },
+    { name: "Waiting pulls", num: true, cell: (row) => (row.kind === "pull" ? f.count(row.waiting) : "–") },
+    { name: "Ack latency", num: true, cell: (row) => ackLatency(row) },
+  ];
+}
+
+function ackLatency(row) {
+  if (row.ack_p50_ms === null) return h("span.faint", {}, row.sampled_percent ? "no acks yet" : "not sampled");
+  return [f.ms(row.ack_ms), h("span.sub", {}, `p50 ${f.ms(row.ack_p50_ms)} · p99 ${f.ms(row.ack_p99_ms)}`)];
+}
+
+function groupChips(row) {
+  if (!row.groups.length) return "";
+  return h("div.chips", {}, row.groups.map((group) => chip(`${group} · ${row.policy.replaceAll("_", " ")}`, "accent")),
+    row.pinned ? chip(`pinned: ${pinnedName(row.pinned)}`, "good") : "");
+}
+
+export const pinnedName = (pinned) => (pinned.cid ? `${pinned.name || "client"} (#${pinned.cid})` : "a client at work");
+
+// A number keeps its digits: some are longer than the browser counts.
+class Digits { constructor(text) { this.text = text; } }
+export const parseJson = (text) => JSON.parse(text, (key, value, context) => (typeof value === "number" && context?.source ? new Digits(context.source) : value));
+
+// JSON as JSON: indented and coloured, built of text nodes only.
+export function json(value) {
+  const out = h("pre.json");
+  write(out, value, 0);
+  return out;
+}
+
+function write(out, value, depth) {
+  if (value instanceof Digits) { out.append(h("span.number", {}, value.text)); return; }
+  const pad = (levels) => "\n" + "  ".repeat(levels);
+  if (Array.isArray(value) || (value !== null && typeof value === "object")) {
+    const isList = Array.isArray(value);
+    const entries = isList ? value.map((item) => [null, item]) : Object.entries(value);
+    if (!entries.length) { out.append(isList ? "[]" : "{}"); return; }
+    if (depth > 60) { out.append("…"); return; }
+    out.append(isList ? "[" : "{");
+    entries.forEach(([key, item], place) => {
+      out.append(pad(depth + 1));
+      if (key !== null) out.append(h("span.key", {}, JSON.stringify(key)), ": ");
+      write(out, item, depth + 1);
+      if (place < entries.length - 1) out.append(",");
+    });
+    out.append(pad(depth), isList ? "]" : "}");
+    return;
+  }
+  const kind = typeof value === "string" ? "string" : typeof value === "number" ? "number" : "word";
+  out.append(h(`span.${kind}`, {}, JSON.stringify(value)));
+}
+
+export const facts = (pairs) => h("dl.facts", {}, pairs.filter(([, value]) => value !== undefined && value !== "").map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));

@@ -1,0 +1,82 @@
+// One stream: its last hour, its consumers, its configuration; messages have a view of their own.
+
+import { get, session } from "./api.js";
+import * as dialogs from "./dialogs.js";
+import { h, render } from "./dom.js";
+import * as f from "./format.js";
+import { body, card, chip, consumerColumns, empty, facts, json, table, tile } from "./parts.js";
+import { plot } from "./plot.js";
+
+export function streamHead(name, tab, document_) {
+  const { row, config } = document_;
+  const segment = (key, words, href, count) => h("a", { href, "aria-current": tab === key ? "page" : undefined }, words, count === undefined ? "" : h("span.count", {}, f.count(count)));
+  const actions = session.allow_changes
+    ? h("div.actions", {}, h("button.button", { type: "button", data: { act: "publish" } }, "Publish"), " ", h("button.button.danger", { type: "button", data: { act: "purge" } }, "Purge"), " ", h("button.button.danger", { type: "button", data: { act: "delete" } }, "Delete"))
+    : chip("read-only");
+  return [
+    h("div.head", {}, h("div.grow", {}, h("div.crumbs", {}, h("a", { href: "#/streams" }, "Streams")), h("h1", {}, name),
+      h("div.chips", {}, row.subjects.slice(0, 12).map((subject) => chip(subject, "accent")), chip(`${row.storage} storage`), chip(`${row.retention} retention`), config.sealed ? chip("sealed", "warn") : "", config.description ? chip(config.description) : "")), actions),
+    h("nav.segments", { "aria-label": "Stream" },
+      segment("summary", "Summary", f.place("streams", name)),
+      segment("consumers", "Consumers", f.place("streams", name, "consumers"), document_.row.consumers),
+      document_.may_read ? segment("messages", "Messages", f.place("streams", name, "messages"), row.messages) : "",
+      segment("config", "Configuration", f.place("streams", name, "config"))),
+  ];
+}
+
+const firstLiteral = (subjects) => subjects.find((subject) => !/[*>]/.test(subject)) ?? (subjects[0] ?? "").replace(/\.[*>].*$/, ".");
+
+// The buttons of a stream's head, wherever it is shown.
+export function actOn(name, current, refresh) {
+  return (event) => {
+    const act = event.target.closest?.("[data-act]")?.dataset.act;
+    const { row } = current();
+    if (act === "publish") dialogs.publish(firstLiteral(row.subjects), refresh);
+    if (act === "purge") dialogs.purge(name, row.messages, refresh);
+    if (act === "delete") dialogs.deleteStream(name, () => { location.hash = "#/streams"; });
+  };
+}
+
+function summary(document_) {
+  const { row, state, series, step_s: stepS } = document_;
+  return [
+    h("div.tiles", {},
+      tile("Messages in", f.rate(row.in_rate), "/ s", `last ${f.ago(row.last_time)}`),
+      tile("Messages", f.count(row.messages), "", `${f.count(state.num_subjects ?? 0)} subjects`),
+      tile("Size", f.bytes(row.bytes), "", limit(document_.config)),
+      tile("Sequences", f.count(row.last_seq), "last", `first ${f.exact(row.first_seq)} · ${f.count(state.num_deleted ?? 0)} gone between`),
+      tile("Consumers", f.count(row.consumers), "", row.consumers ? `most lag ${f.count(row.lag)}` : "nobody reads yet")),
+    h("div.grid", {},
+      card("w6", "Messages in per second", "", body(plot({ title: "Messages in per second", stepS, show: f.rate, lines: [{ name: "in", values: series.in }] }))),
+      card("w6", "Stored", "", body(plot({ title: "Stored", stepS, show: f.bytes, lines: [{ name: "stored", values: series.stored }] }))),
+      consumers(document_)),
+  ];
+}
+
+const limit = (config) => (config.max_bytes > 0 ? `of ${f.bytes(config.max_bytes)}` : config.max_age ? `kept for ${f.nanoseconds(config.max_age)}` : "no limit set");
+
+const consumers = (document_) => card("w12", "Consumers", "", document_.consumers.length
+  ? table(consumerColumns({ withStream: false }), document_.consumers, (row) => row.name)
+  : empty("No consumers", "Messages wait here until somebody reads them."));
+
+function configuration(document_) {
+  const { config } = document_;
+  return h("div.grid", {}, card("w6", "Settings", "", body(facts([
+    ["Created", f.when(document_.created)], ["Retention", config.retention], ["Storage", config.storage], ["Discard", config.discard],
+    ["Most messages", config.max_msgs > 0 ? f.exact(config.max_msgs) : "no limit"], ["Most bytes", config.max_bytes > 0 ? f.bytes(config.max_bytes) : "no limit"],
+    ["Oldest message", config.max_age ? f.nanoseconds(config.max_age) : "no limit"], ["Messages per subject", config.max_msgs_per_subject > 0 ? f.exact(config.max_msgs_per_subject) : "no limit"],
+    ["Duplicate window", f.nanoseconds(config.duplicate_window)], ["Compression", config.compression],
+  ]))), card("w6", "As JSON", "", body(json(config))));
+}
+
+export async function stream(name, tab) {
+  const main = document.getElementById("main");
+  let latest;
+  const refresh = async () => {
+    latest = await get(["streams", name]);
+    const content = tab === "config" ? configuration(latest) : tab === "consumers" ? h("div.grid", {}, consumers(latest)) : summary(latest);
+    render(main, streamHead(name, tab, latest), content);
+  };
+  main.onclick = actOn(name, () => latest, refresh);
+  return refresh;
+}

@@ -1,0 +1,165 @@
+"""/metrics for Prometheus, under the names that dashboards for NATS already use.
+
+Decided here: which figures there are, and that gathering them is cut into slices on the loop while the text is made on
+another thread. Names and labels are those of prometheus-nats-exporter (`gnatsd_*`, `jetstream_*`) and nats-surveyor
+(`nats_core_*`, `nats_jetstream_*`); `jetspark_*` are our own. docs/metrics.md lists them all.
+Not known here: HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from jetspark.api.timestamps import format_time
+from jetspark.server.healthz import healthz
+from jetspark.server.jsz import jsz
+from jetspark.server.observations import Observations
+from jetspark.server.query import Query
+from jetspark.server.varz import varz
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+    from jetspark.broker.consumer.consumer import Consumer
+    from jetspark.broker.stream import Stream
+    from jetspark.server.server import Server
+
+_SLICE_COUNT: Final = 200
+_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+_CONNZ: Final = ("pending_bytes", "subscriptions", "in_bytes", "out_bytes", "in_msgs", "out_msgs")
+
+Row = tuple[list[str], list[float]]
+
+
+class Gathered:
+    """Numbers read at one time, on their way to the thread that writes them."""
+
+    def __init__(self) -> None:
+        self.varz: dict[str, Any] = {}
+        self.jsz: dict[str, Any] = {}
+        self.is_healthy = True
+        self.connz: dict[str, float] = {}
+        self.streams: list[Row] = []
+        self.consumers: list[Row] = []
+        self.commits: tuple[list[tuple[str, float]], float] = ([], 0.0)
+        self.syncs: tuple[list[tuple[str, float]], float] = ([], 0.0)
+        self.written_bytes = 0
+        self.commit_failures = 0
+        # Per consumer: labels, the buckets of its acknowledgements, their sum, and four counts.
+        self.acks: list[tuple[list[str], list[tuple[str, float]], float, list[float]]] = []
+
+
+class Metrics:
+    """The metrics of one server."""
+
+    def __init__(self, server: Server, observations: Observations) -> None:
+        self._server = server
+        self._observations = observations
+
+    async def render(self, request_counts: dict[str, int]) -> tuple[bytes, str]:
+        """The text and its content type."""
+        gathered = await self._gather(request_counts)
+        return await asyncio.get_running_loop().run_in_executor(None, _text, gathered)
+
+    async def _gather(self, request_counts: dict[str, int]) -> Gathered:
+        server, gathered = self._server, Gathered()
+        gathered.varz = varz(server, request_counts)
+        gathered.jsz = jsz(server, Query({}))
+        gathered.is_healthy = healthz(server, Query({}))[0] == 200
+        gathered.connz = self._connz()
+        figures = server.commit_figures
+        gathered.commits = figures.commits.cumulative(), figures.commits.sum_ns / 1e9
+        gathered.syncs = figures.syncs.cumulative(), figures.syncs.sum_ns / 1e9
+        gathered.written_bytes = figures.written_bytes
+        gathered.commit_failures = server.broker.commit_failures
+        labels = [server.server_id, server.name, "", server.options.jetstream.domain, "", "true"]
+        left = _SLICE_COUNT
+        for account in list(server.broker.accounts.values()):
+            for stream in list(account.jetstream.streams.values()):
+                of_stream = [*labels, account.name, account.name, stream.name, server.name, "true"]
+                gathered.streams.append((of_stream, _stream_numbers(stream)))
+                left -= 1
+                for consumer in list(stream.consumers.values()):
+                    gathered.consumers.append(_consumer_row(of_stream, consumer, server.name))
+                    left -= 1
+                if left <= 0:
+                    left = _SLICE_COUNT
+                    await asyncio.sleep(0)
+        self._observations.forget_deleted()
+        gathered.acks = [
+            (
+                [consumer.account.name, consumer.stream.name, consumer.name],
+                seen.ack_times.cumulative(),
+                seen.ack_times.sum_ns / 1e9,
+                [seen.deliveries, seen.exhausted_count, seen.terminated_count, seen.refused_count],
+            )
+            for consumer, seen in self._observations.by_consumer.items()
+        ]
+        return gathered
+
+    def _connz(self) -> dict[str, float]:
+        sums = dict.fromkeys(_CONNZ, 0.0)
+        connections = self._server.edge.connections.values()
+        for connection in connections:
+            session = connection.session
+            sums["pending_bytes"] += int(session.buffered_bytes)
+            sums["subscriptions"] += len(session.subscriptions)
+            sums["in_bytes"] += int(session.in_bytes)
+            sums["out_bytes"] += int(session.out_bytes)
+            sums["in_msgs"] += int(session.in_msgs)
+            sums["out_msgs"] += int(session.out_msgs)
+        sums["num_connections"] = sums["total"] = len(connections)
+        return sums
+
+
+def _stream_numbers(stream: Stream) -> list[float]:
+    store, config = stream.store, stream.config
+    return [
+        int(store.message_count),
+        int(store.byte_count),
+        int(store.first_seq),
+        int(store.last_seq),
+        len(stream.consumers),
+        len(store.subjects),
+        config.max_bytes,
+        config.max_msgs,
+    ]
+
+
+def _consumer_row(of_stream: list[str], consumer: Consumer, leader: str) -> Row:
+    state = consumer.state
+    created = format_time(consumer.created_ns).partition(".")[0] + "Z"
+    labels = [*of_stream, consumer.name, leader, "true", consumer.config.description, created]
+    numbers: list[float] = [
+        int(state.delivered_consumer_seq),
+        int(state.delivered_stream_seq),
+        len(state.pending),
+        len(state.redelivered),
+        len(consumer.pulls.waiting),
+        int(consumer.num_pending()),
+        int(state.floor_stream_seq),
+        int(state.floor_consumer_seq),
+    ]
+    return labels, numbers
+
+
+# -- on the other thread -----------------------------------------------------------------------------------------------
+
+
+def _text(gathered: Gathered) -> tuple[bytes, str]:
+    # Imported when somebody asks: most servers are never scraped.
+    from prometheus_client.exposition import generate_latest
+    from prometheus_client.registry import Collector
+
+    from jetspark.server.metrics_families import families
+
+    class Once(Collector):
+        """Gives what it was given."""
+
+        def collect(self) -> Iterable[Metric]:
+            return families(gathered)
+
+    return generate_latest(Once()), _CONTENT_TYPE
