@@ -21,6 +21,7 @@ from jetspark.cli.connect import connected, effective
 from jetspark.cli.context import Noun, Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, now_ns
 from jetspark.cli.errors import UsageError
+from jetspark.cli.names import complete_stream
 from jetspark.cli.output import echo, emit_json, note
 from jetspark.cli.progress import progress_bar
 
@@ -60,7 +61,9 @@ _BATCH: Final = click.option(
     "--batch", type=click.IntRange(min=1), default=BATCH_COUNT, show_default=True, help="Messages in a batch"
 )
 _STREAM: Final[tuple[Option, ...]] = (
-    click.option("--stream", default=STREAM, show_default=True, help="The stream to use"),
+    click.option(
+        "--stream", default=STREAM, show_default=True, shell_complete=complete_stream, help="The stream to use"
+    ),
     click.option("--create", is_flag=True, help="Make the stream first (readers: and fill it)"),
     click.option("--purge", is_flag=True, help="Empty the stream first"),
     click.option("--storage", type=click.Choice(["file", "memory"]), default="file", help="Storage of a new stream"),

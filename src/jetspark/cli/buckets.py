@@ -14,6 +14,7 @@ import click
 from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, human_count, human_duration, human_size, limit
 from jetspark.cli.errors import NotFound, UsageError
 from jetspark.cli.explain import listed
+from jetspark.cli.names import from_server
 from jetspark.cli.output import Sheet
 from jetspark.cli.prompts import choose, given
 
@@ -40,6 +41,34 @@ storage_option = click.option(
     "--storage", type=click.Choice(list(STORAGE)), help="Storage backend to use (file, memory)"
 )
 force_option = click.option("--force", "-f", is_flag=True, help="Act without confirmation")
+
+
+def complete_bucket(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Buckets of the noun's kind that begin like this."""
+    if ctx.command.name == "add":
+        return []
+    prefix = OBJECT_PREFIX if ctx.parent is not None and ctx.parent.command.name == "object" else KEY_VALUE_PREFIX
+    names = from_server(ctx, lambda js: [info.name.removeprefix(prefix) for info in bucket_infos(js, prefix)])
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_key(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Keys, of the bucket named before, that begin like this."""
+    bucket = str(ctx.params.get("bucket") or "")
+    names = from_server(ctx, lambda js: js.key_value(bucket).keys()) if bucket else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_object(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Objects, of the bucket named before, that begin like this."""
+    bucket = str(ctx.params.get("bucket") or "")
+    names = from_server(ctx, lambda js: [one.name for one in js.object_store(bucket).list()]) if bucket else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+bucket_argument = click.argument("bucket", required=False, shell_complete=complete_bucket)
+key_argument = click.argument("key", required=False, shell_complete=complete_key)
+object_argument = click.argument("file", required=False, shell_complete=complete_object)
 
 
 def bucket_options(function: Function) -> Function:

@@ -14,6 +14,7 @@ from jetspark.cli import kv_keys
 from jetspark.cli.buckets import (
     KEY_VALUE_PREFIX,
     add_limits,
+    bucket_argument,
     bucket_document,
     bucket_infos,
     bucket_options,
@@ -37,7 +38,7 @@ from jetspark.cli.durations import (
     wire_ns,
 )
 from jetspark.cli.errors import UsageError
-from jetspark.cli.kv_base import bucket_argument, done, entry_document, kv, open_bucket, short
+from jetspark.cli.kv_base import done, entry_document, kv, open_bucket, short
 from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
 from jetspark.cli.prompts import confirm
 
@@ -126,7 +127,7 @@ def edit(settings: Settings, /, bucket: str | None, **options: Any) -> None:
 
 
 @kv.verb("ls", aliases=("list",))
-@click.argument("bucket", required=False)
+@bucket_argument
 @click.argument("pattern", required=False, default=">")
 @click.option("--names", "-n", is_flag=True, help="Show just the names")
 @click.option("--verbose", "-v", is_flag=True, help="Show more about each key")

@@ -23,9 +23,6 @@ SHOWN_BYTES: Final = 120
 # In tables a value is its two ends.
 CELL_CHARACTERS: Final = 40
 
-bucket_argument = click.argument("bucket", required=False)
-key_argument = click.argument("key", required=False)
-
 
 @click.group("kv", cls=Noun)
 def kv() -> None:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jetspark.cli.buckets import force_option, value_bytes
+from jetspark.cli.buckets import bucket_argument, complete_key, force_option, key_argument, value_bytes
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, human_count, local_time
 from jetspark.cli.kv_base import (
     SHOWN_BYTES,
-    bucket_argument,
     done,
     entry_document,
-    key_argument,
     keys_explained,
     kv,
     open_bucket,
@@ -207,7 +205,7 @@ def revert(settings: Settings, bucket: str | None, key: str | None, revision: in
 
 @kv.verb("watch")
 @bucket_argument
-@click.argument("key", required=False, default=">")
+@click.argument("key", required=False, default=">", shell_complete=complete_key)
 @click.option("--history", "history_too", is_flag=True, help="Include the values before the current ones")
 @click.option("--deletes/--no-deletes", default=True, help="Include deletes")
 @click.option("--updates", is_flag=True, help="Only show what changes from now on")

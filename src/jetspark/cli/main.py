@@ -10,6 +10,7 @@ import importlib
 from typing import Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from jetspark import __version__, _build
 from jetspark.cli.context import Noun
@@ -95,6 +96,13 @@ class Root(Noun):
                     for name, entry in sorted(COMMANDS.items())
                 ]
             )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """The nouns and the global options, without loading a noun for its summary."""
+        nouns = [CompletionItem(name, help=entry.summary) for name, entry in sorted(COMMANDS.items())]
+        return [item for item in nouns if item.value.startswith(incomplete)] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; whatever it raises becomes a message and an exit code."""

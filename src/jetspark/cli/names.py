@@ -31,7 +31,7 @@ def is_internal(stream_name: str) -> bool:
     return stream_name.startswith(INTERNAL_PREFIXES)
 
 
-def _from_server(ctx: click.Context, ask: Callable[[JetStream], list[str]]) -> list[str]:
+def from_server(ctx: click.Context, ask: Callable[[JetStream], list[str]]) -> list[str]:
     """Names from the server for a completion; none when it does not answer at once."""
     from jetspark.cli.connect import connect_options, effective, make_jetstream
     from jetspark.sync import connect
@@ -47,7 +47,7 @@ def _from_server(ctx: click.Context, ask: Callable[[JetStream], list[str]]) -> l
 
 def complete_stream(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Streams that begin like this."""
-    names = _from_server(ctx, lambda jetstream: jetstream.stream_names())
+    names = from_server(ctx, lambda jetstream: jetstream.stream_names())
     return [name for name in names if name.startswith(incomplete) and (incomplete or not is_internal(name))]
 
 
@@ -56,7 +56,7 @@ def complete_consumer(ctx: click.Context, param: click.Parameter, incomplete: st
     stream = str(ctx.params.get("stream") or "")
     if not stream:
         return []
-    names = _from_server(ctx, lambda jetstream: jetstream.stream_handle(stream).consumer_names())
+    names = from_server(ctx, lambda jetstream: jetstream.stream_handle(stream).consumer_names())
     return [name for name in names if name.startswith(incomplete)]
 
 

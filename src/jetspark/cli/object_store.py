@@ -16,6 +16,7 @@ import click
 from jetspark.cli.buckets import (
     OBJECT_PREFIX,
     add_limits,
+    bucket_argument,
     bucket_document,
     bucket_infos,
     bucket_options,
@@ -23,6 +24,7 @@ from jetspark.cli.buckets import (
     force_option,
     new_bucket,
     no_bucket,
+    object_argument,
     pairs,
     storage_option,
     stream_settings,
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
     from jetspark.client.infos import StreamInfo
     from jetspark.sync import JetStream, ObjectInfo, ObjectStore
 
-bucket_argument = click.argument("bucket", required=False)
 progress_option = click.option("--progress/--no-progress", default=True, help="Show a progress bar at a terminal")
 
 
@@ -175,7 +176,7 @@ def _may_replace(store: ObjectStore, name: str) -> bool:
 
 @object_store.verb("get")
 @bucket_argument
-@click.argument("file", required=False)
+@object_argument
 @click.option("--output", "-O", metavar="FILE", help="Where to write it; - is stdout  [default: the object's name]")
 @progress_option
 @force_option
@@ -213,7 +214,7 @@ def get(
 
 @object_store.verb("del", aliases=("rm", "delete"))
 @bucket_argument
-@click.argument("file", required=False)
+@object_argument
 @force_option
 @pass_settings
 def delete(settings: Settings, bucket: str | None, file: str | None, force: bool) -> None:
@@ -234,7 +235,7 @@ def delete(settings: Settings, bucket: str | None, file: str | None, force: bool
 
 @object_store.verb("info", aliases=("show", "status", "i"))
 @bucket_argument
-@click.argument("file", required=False)
+@object_argument
 @pass_settings
 def info(settings: Settings, bucket: str | None, file: str | None) -> None:
     """Show a bucket, or an object in it."""
