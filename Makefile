@@ -62,6 +62,8 @@ format: $(VENV)/.dependencies
 
 lint: $(VENV)/.dependencies
 	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff check $(PYTHON_PATHS)
+	PYTHONPATH=src $(VENV)/bin/python tools/generate_sync.py --check
+	PYTHONPATH=src $(VENV)/bin/python tools/generate_cli_docs.py --check
 
 types: $(VENV)/.dependencies
 	$(RUN) -m mypy

@@ -82,6 +82,9 @@ class Root(Noun):
         except ModuleNotFoundError as error:
             if is_ours(error):
                 raise
+            if ctx.resilient_parsing:
+                # A shell is completing: nothing to offer is the answer, not a message in the middle of the line.
+                return None
             raise missing_package(name, entry, str(error.name)) from error
         command = getattr(module, entry.attribute)
         assert isinstance(command, click.Command)
