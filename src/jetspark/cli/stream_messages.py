@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +10,8 @@ import click
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, human_duration, local_time, now_ns
-from jetspark.cli.errors import CliError, NotFound, UsageError
+from jetspark.cli.errors import NotFound, UsageError
+from jetspark.cli.messages import iso_time, raw_option, show_headers, translate_option, translated
 from jetspark.cli.names import pick_stream, stream_argument
 from jetspark.cli.output import echo, emit_json, emit_json_line, is_terminal, message_document, text_of, write_bytes
 from jetspark.cli.prompts import ask, can_ask, confirm
@@ -21,35 +20,14 @@ from jetspark.cli.stream_group import stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jetspark.client.headers import Headers
     from jetspark.sync import StoredMsg, Stream
 
 PAGE_MAX = 25
 PAGE = 10
-translate_option = click.option("--translate", metavar="COMMAND", help="Run the data through this command first")
-
-
-def translated(data: bytes, command: str | None) -> bytes:
-    """The data as a command's output."""
-    if not command:
-        return data
-    try:
-        result = subprocess.run(shlex.split(command), input=data, capture_output=True, check=True)
-    except (OSError, subprocess.CalledProcessError, ValueError) as error:
-        raise CliError(f"--translate {command!r} failed: {error}") from None
-    return result.stdout
-
-
-def show_headers(headers: Headers) -> None:
-    """Headers as they are on the wire, a line each."""
-    for name, value in headers.all_items():
-        echo(text_of(f"{name}: {value}".encode("utf-8", "backslashreplace")))
-    if headers:
-        echo()
 
 
 def _document(message: StoredMsg) -> dict[str, object]:
-    time = datetime.fromtimestamp(message.timestamp_ns / SECOND_NS, UTC).isoformat()
+    time = iso_time(message.timestamp_ns)
     return message_document(message.subject, message.data, message.headers, seq=message.seq, time=time)
 
 
@@ -57,7 +35,7 @@ def _document(message: StoredMsg) -> dict[str, object]:
 @stream_argument
 @click.argument("sequence", metavar="[ID]", type=int, required=False)
 @click.option("--last-for", "-S", metavar="SUBJECT", default="", help="The last message of a subject")
-@click.option("--raw", "-r", is_flag=True, help="Show only the data")
+@raw_option
 @translate_option
 @pass_settings
 def get(
@@ -99,7 +77,7 @@ def _no_message(picked: Stream, sequence: int | None, last_for: str) -> NotFound
 @click.argument("size", type=click.IntRange(1, PAGE_MAX), required=False)
 @click.option("--id", "start_seq", type=int, help="Start at this sequence")
 @click.option("--since", type=DURATION, help="Start so long ago, like 1d3h5m2s")
-@click.option("--raw", is_flag=True, help="Show only the data")
+@raw_option
 @click.option("--subject", default="", help="Only messages of this subject")
 @translate_option
 @pass_settings
