@@ -142,6 +142,10 @@ class Pinning(TimerOwner):
         if self._claimed_by is pull and pull.delivered == 0:
             self.release()
 
+    def claimed_by(self) -> WaitingPull | None:
+        """The request that was pinned first, which tells who holds the pin; it may have been served since."""
+        return self._claimed_by
+
     def release(self) -> None:
         self.pin_id = ""
         self.pinned_ns = 0

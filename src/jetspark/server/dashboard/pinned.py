@@ -49,7 +49,8 @@ def pinned_client(consumer: Consumer, track: ConsumerTrack | None) -> dict[str, 
     pin_id = pinning.pin_id
     if not pin_id:
         return None
-    client: dict[str, object] = {}
+    first = pinning.claimed_by()
+    client = _client(consumer, first) if first is not None else {}
     for pull in consumer.pulls.waiting:
         if pull.pin_id == pin_id:
             client = _client(consumer, pull)

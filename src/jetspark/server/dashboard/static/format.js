@@ -65,5 +65,8 @@ export const clock = (text) => {
 // A duration of a configuration, in nanoseconds.
 export const nanoseconds = (value) => (value ? duration(value / 1e9) : "none");
 
+// A duration as Go writes it, with fewer digits.
+export const goDuration = (text) => (text ? text.replace(/^([\d.]+)(µs|ms|s)$/, (all, number, unit) => `${Number(Number(number).toPrecision(3))} ${unit}`) : "–");
+
 // A place in the page: names may hold anything, so each is encoded.
 export const place = (...parts) => "#/" + parts.map(encodeURIComponent).join("/");

@@ -37,7 +37,7 @@ export const chip = (words, tone = "") => h("span.chip", { class: tone }, words)
 export function streamColumns() {
   return [
     { name: "Stream", className: "name", cell: (row) => [h("a", { href: f.place("streams", row.name) }, row.name), h("span.sub", {}, row.subjects.join(", ") || "no subjects")] },
-    { name: "In / s", num: true, cell: (row) => [spark(row.spark), f.rate(row.in_rate)] },
+    { name: "In / s", num: true, cell: (row) => [spark(row.spark), h("span.after-spark", {}, f.rate(row.in_rate))] },
     { name: "Messages", num: true, cell: (row) => f.count(row.messages) },
     { name: "Size", num: true, cell: (row) => f.bytes(row.bytes) },
     { name: "Consumers", num: true, cell: (row) => f.count(row.consumers) },
@@ -52,7 +52,7 @@ export function consumerColumns({ withStream }) {
       h("a", { href: f.place("streams", row.stream, "consumers", row.name) }, row.name),
       h("span.sub", {}, [withStream ? row.stream : "", row.kind, row.filters.join(", "), row.paused ? "paused" : ""].filter(Boolean).join(" · ")),
       groupChips(row)] },
-    { name: "Lag", num: true, cell: (row) => [spark(row.spark, ".lag"), f.count(row.pending)] },
+    { name: "Lag", num: true, cell: (row) => [spark(row.spark, ".lag"), h("span.after-spark", {}, f.count(row.pending))] },
     { name: "Out / s", num: true, cell: (row) => f.rate(row.out_rate) },
     { name: "Unacknowledged", num: true, tone: (row) => (row.ack_pending_max > 0 && row.ack_pending >= row.ack_pending_max ? "hot" : ""), cell: (row) => f.count(row.ack_pending) },
     { name: "Redelivered", num: true, tone: (row) => (row.redelivered ? "hot" : ""), cell: (row) => f.count(row.redelivered) },

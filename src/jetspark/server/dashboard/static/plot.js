@@ -5,12 +5,16 @@ import { h } from "./dom.js";
 const WIDTH = 600;
 const HEIGHT = 168;
 
-// A round number not below the largest value.
-function ceiling(value) {
+// A round number not below the largest value; sizes are round in their own way.
+function ceiling(value, isSize) {
   if (!(value > 0)) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 1.02);
+  const unit = isSize ? 1024 ** Math.floor(Math.log2(value) / 10) : 1;
+  const power = unit * 10 ** Math.floor(Math.log10(value / unit));
+  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 1.02) ?? 10 * power;
 }
+
+// Minutes shown: the hour, or less while there is less to show.
+const spanOf = (longest, stepS) => [5, 15, 30].find((minutes) => longest * stepS <= minutes * 60) ?? 60;
 
 // Pieces of a line between gaps; values end now and each stands for one step.
 function pieces(values, total, top) {
@@ -28,10 +32,11 @@ function pieces(values, total, top) {
 const text = (points) => points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
 
 // lines: [{name, values}]; show: how a value is written.
-export function plot({ title, lines, stepS, show, floor = 0 }) {
-  const total = 3600 / stepS;
+export function plot({ title, lines, stepS, show, floor = 0, isSize = false }) {
+  const minutes = spanOf(Math.max(0, ...lines.map((line) => line.values.length)), stepS);
+  const total = (minutes * 60) / stepS;
   const largest = Math.max(floor, ...lines.flatMap((line) => line.values.filter((value) => value !== null)), 0);
-  const top = ceiling(largest);
+  const top = ceiling(largest, isSize);
   const svg = h("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": summary(title, lines, show), tabindex: "0" });
   for (const share of [0, 0.5, 1]) svg.append(h("line.gridline", { x1: 0, x2: WIDTH, y1: HEIGHT * share, y2: HEIGHT * share }));
   lines.forEach((line, number) => {
@@ -45,7 +50,7 @@ export function plot({ title, lines, stepS, show, floor = 0 }) {
   });
   const box = h("div.plot", { plot: { lines, total, stepS, show } }, svg);
   for (const share of [0, 0.5, 1]) box.append(h("span.y", { css: { top: `${HEIGHT * share}px` } }, show(top * (1 - share))));
-  box.append(h("div.x", {}, h("span", {}, "60 min ago"), h("span", {}, "30 min"), h("span", {}, "now")));
+  box.append(h("div.x", {}, h("span", {}, `${minutes} min ago`), h("span", {}, `${minutes / 2} min`), h("span", {}, "now")));
   return box;
 }
 
@@ -81,8 +86,8 @@ export function watchPlots(root) {
     const svg = box.querySelector("svg");
     const x = WIDTH * (1 - back / (total - 1));
     svg.append(h("line.cursor", { x1: x, x2: x, y1: 0, y2: HEIGHT }));
-    const minutes = (back * stepS) / 60;
-    const at = minutes < 1 ? "now" : `${Math.round(minutes)} min ago`;
+    const seconds = back * stepS;
+    const at = seconds === 0 ? "now" : seconds < 120 ? `${seconds} s ago` : `${Math.round(seconds / 60)} min ago`;
     const left = svg.getBoundingClientRect().left - box.getBoundingClientRect().left;
     const place = Math.min(Math.max(left + svg.clientWidth * (x / WIDTH), 80), box.clientWidth - 60);
     box.append(h("div.tip", { css: { left: `${place}px` } }, at, said.map(([name, value]) => h("div", {}, `${name}: ${show(value)}`))));

@@ -9,13 +9,13 @@ import { card, chip, empty, facts, table } from "./parts.js";
 const SORTS = [["cid", "Oldest first"], ["msgs_from", "Messages sent"], ["msgs_to", "Messages received"], ["bytes_from", "Bytes sent"], ["bytes_to", "Bytes received"], ["subs", "Subscriptions"], ["pending", "Bytes waiting"], ["idle", "Idle longest"], ["rtt", "Slowest line"]];
 
 const columns = (own, isClosed) => [
-  { name: "Client", className: "name", cell: (row) => [h("button.link", { type: "button", data: { cid: row.cid } }, `${row.name || "unnamed"} `), h("span.faint", {}, `#${row.cid}`), row.cid === own ? [" ", chip("this dashboard", "accent")] : "",
+  { name: "Client", className: "name", cell: (row) => [h("button.link", { type: "button", data: { cid: row.cid } }, row.name || "unnamed"), " ", h("span.faint", {}, `#${row.cid}`), row.cid === own ? [" ", chip("this dashboard", "accent")] : "",
     h("span.sub", {}, [row.ip ? `${row.ip}:${row.port}` : "inside the server", row.type, row.lang && `${row.lang} ${row.version ?? ""}`, row.authorized_user].filter(Boolean).join(" · "))] },
   { name: "Sent", num: true, cell: (row) => [f.count(row.in_msgs), h("span.sub", {}, f.bytes(row.in_bytes))] },
   { name: "Received", num: true, cell: (row) => [f.count(row.out_msgs), h("span.sub", {}, f.bytes(row.out_bytes))] },
   { name: "Subscriptions", num: true, cell: (row) => f.count(row.subscriptions) },
   { name: "Waiting", num: true, tone: (row) => (row.pending_bytes > 1 << 20 ? "hot" : ""), cell: (row) => f.bytes(row.pending_bytes) },
-  isClosed ? { name: "Why it ended", cell: (row) => row.reason } : { name: "Round trip", num: true, cell: (row) => row.rtt || "–" },
+  isClosed ? { name: "Why it ended", cell: (row) => row.reason } : { name: "Round trip", num: true, cell: (row) => f.goDuration(row.rtt) },
   isClosed ? { name: "Ended", num: true, cell: (row) => f.ago(row.stop) } : { name: "Up", num: true, cell: (row) => [row.uptime, h("span.sub", {}, `idle ${row.idle}`)] },
 ];
 

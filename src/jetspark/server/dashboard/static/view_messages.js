@@ -69,7 +69,7 @@ export async function messages(name) {
     const note = found.rows.length ? "" : found.next_seq ? `Nothing among the ${f.exact(found.searched)} messages searched so far.` : "";
     render(list, card("w12", trail.length > 1 ? "Messages, further on" : order.value === "newest" ? "Newest messages" : "Oldest messages", "",
       found.rows.length ? table(columns(), found.rows, (row) => row.seq) : empty("No messages", note || (subject.value ? `on ${subject.value}` : "The stream is empty."))),
-    h("div.controls", {}, trail.length > 1 ? h("button.button", { type: "button", data: { go: "back" } }, "Back") : "",
+    h("div.controls.list-foot", {}, trail.length > 1 ? h("button.button", { type: "button", data: { go: "back" } }, "Back") : "",
       found.next_seq ? h("button.button", { type: "button", data: { go: String(found.next_seq) } }, found.rows.length ? "More" : "Search on") : ""));
   };
   const refresh = async () => {

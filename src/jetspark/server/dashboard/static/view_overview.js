@@ -26,7 +26,7 @@ function plots({ series, step_s: stepS }) {
   }
   drawn.push(card("w6", "Commit latency", legend("p99", "p50"), body(plot({ title: "Commit latency", stepS, show: f.ms, lines: [{ name: "p99", values: series.commit_p99_ms }, { name: "p50", values: series.commit_p50_ms }] }))));
   if (series.stored_bytes) {
-    drawn.push(card("w4", "Stored on disk", "", body(plot({ title: "Stored on disk", stepS, show: f.bytes, lines: [{ name: "stored", values: series.stored_bytes }] }))));
+    drawn.push(card("w4", "Stored on disk", "", body(plot({ title: "Stored on disk", stepS, show: f.bytes, isSize: true, lines: [{ name: "stored", values: series.stored_bytes }] }))));
   }
   drawn.push(card("w4", "Processor", "", body(plot({ title: "Processor", stepS, show: (value) => `${Math.round(value)}%`, floor: 20, lines: [{ name: "CPU", values: series.cpu }] }))));
   return drawn;

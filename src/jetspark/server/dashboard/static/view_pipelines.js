@@ -22,8 +22,8 @@ function pipe(row) {
       h("div", {}, h("b", {}, f.count(row.batch)), h("span", {}, "batch")),
       h("div", {}, h("b", {}, f.ms(row.batch_duration_ms)), h("span", {}, "a batch"))),
     row.sources.map(source),
-    row.error ? h("div.ask", {}, row.error) : "",
-    h("p.faint", {}, [row.sink && `to ${row.sink}`, `reported ${row.age_s < 3 ? "now" : `${f.duration(row.age_s)} ago`}`].filter(Boolean).join(" · "))));
+    row.error ? h("div.ask.bad", {}, row.error) : "",
+    h("p.faint.when", {}, [row.sink && `to ${row.sink}`, `reported ${row.age_s < 3 ? "now" : `${f.duration(row.age_s)} ago`}`].filter(Boolean).join(" · "))));
 }
 
 export async function pipelines() {

@@ -48,7 +48,7 @@ function summary(document_) {
       tile("Consumers", f.count(row.consumers), "", row.consumers ? `most lag ${f.count(row.lag)}` : "nobody reads yet")),
     h("div.grid", {},
       card("w6", "Messages in per second", "", body(plot({ title: "Messages in per second", stepS, show: f.rate, lines: [{ name: "in", values: series.in }] }))),
-      card("w6", "Stored", "", body(plot({ title: "Stored", stepS, show: f.bytes, lines: [{ name: "stored", values: series.stored }] }))),
+      card("w6", "Stored", "", body(plot({ title: "Stored", stepS, show: f.bytes, isSize: true, lines: [{ name: "stored", values: series.stored }] }))),
       consumers(document_)),
   ];
 }

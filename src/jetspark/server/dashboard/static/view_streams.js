@@ -18,7 +18,7 @@ export async function streams() {
   const refresh = async () => {
     const found = await get(["streams"], { filter: search.value, sort: sort.value, offset });
     const pages = found.total > PAGE
-      ? h("div.controls", {}, h("button.button", { type: "button", data: { go: "-1" }, disabled: offset === 0 }, "Previous"),
+      ? h("div.controls.list-foot", {}, h("button.button", { type: "button", data: { go: "-1" }, disabled: offset === 0 }, "Previous"),
         h("span.muted", {}, `${f.exact(offset + 1)}–${f.exact(offset + found.rows.length)} of ${f.exact(found.total)}`),
         h("button.button", { type: "button", data: { go: "1" }, disabled: offset + PAGE >= found.total }, "Next")) : "";
     render(list, card("w12", `${f.exact(found.total)} ${found.total === 1 ? "stream" : "streams"}`, "",
