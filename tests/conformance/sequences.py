@@ -232,6 +232,10 @@ class Side:
         self.generation[stream] = self.generation.get(stream, 0) + 1
 
     def publish(self, name: str, stream: str, subject_name: str, payload: str, headers: list[tuple[str, str]]) -> None:
+        if ["Nats-Rollup", "sub"] in [list(pair) for pair in headers] and self.cuts_a_filter(
+            name, subject_name.encode()
+        ):
+            return
         block = header_block(headers) if headers else b""
         frame = self.run.client.request(subject_name, payload.encode(), block=block)
         self.run.record("publish", subject_name, status=frame.status, payload=frame.payload.decode())
@@ -308,6 +312,8 @@ class Side:
 
     def reset(self, name: str, stream: str, consumer: str, body: Any) -> None:
         known = "error" not in self.run.api(f"CONSUMER.INFO.{name}.{consumer}", quiet=True)
+        if body is not None:
+            body = {"seq": min(body["seq"], self.last_seq(name) + 1)}
         if known:  # A reset of a missing consumer is never answered.
             self.run.api(f"CONSUMER.RESET.{name}.{consumer}", body)
 

@@ -328,7 +328,7 @@ class Broker(TimerOwner):
                 session.send(refusals(commit.replies[position], error))
         # What is left to write waits a moment: a disk that fails is not asked without a pause.
         self._urgent = False
-        if self._disk_ops or self._dirty_streams:
+        if self._disk_ops or self._dirty_streams or self._dirty_consumers:
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
         start_all(commit.starting)
 
@@ -345,6 +345,8 @@ class Broker(TimerOwner):
             if stream not in streams:
                 streams.append(stream)
         self._dirty_streams = []
+        commit.starting.extend(self._starting)
+        self._starting = []
         self._urgent = False
 
     # -- time --------------------------------------------------------------------------------------------------

@@ -21,21 +21,24 @@ def refusals(frames: bytes, error: str) -> bytes:
         size = int(words[-1])
         header_size = int(words[-2]) if words[0] == b"HMSG" else 0
         start = end + 2
-        body = frames[start + header_size : start + size]
+        body = frames[start : start + size]
         position = start + size + 2
-        refusal = refuse(body, error)
+        # Only a message read directly has headers: there is no such message, and its reader asks again.
+        refusal = refuse(body, error) if header_size == 0 else b""
         if refusal:
             out.put_message(words[1], words[2], b"", 0, refusal)
     return out.take()
 
 
 def refuse(body: bytes, error: str) -> bytes:
-    """The error document for one reply; b"" for a reply without content (a double ack), whose client retries."""
+    """The error document for one reply; b"" for one that is no document (a double ack, a message), to be asked again."""
     if not body:
         return b""
     try:
         document = json.loads(body)
     except ValueError:
+        return b""
+    if not isinstance(document, dict):
         return b""
     failure = {"code": 503, "err_code": 10077, "description": error}
     if document.get("type") == "ack":

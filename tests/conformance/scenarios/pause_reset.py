@@ -135,3 +135,29 @@ def acks_from_before_a_reset(run: Run) -> None:
     run.consumer_info("S", "C")
     run.fetch("S", "C", 2)
     run.consumer_info("S", "C")
+
+
+@scenario()
+def a_reset_forward_lets_go_of_what_nobody_will_read(run: Run) -> None:
+    for retention in ("interest", "workqueue"):
+        run.stream(retention, retention=retention, quiet=True)
+        run.consumer(retention, "C", quiet=True)
+        run.fill(f"{retention}.a", 5)
+        run.api(f"CONSUMER.RESET.{retention}.C", {"seq": 4})
+        run.until(f"STREAM.INFO.{retention}", lambda document: document["state"]["messages"] in (2, 5))
+        run.fetch(retention, "C", 2)
+
+
+@scenario()
+def a_reset_after_everything_was_acknowledged(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.consumer("S", "C", filter_subject="S.a", quiet=True)
+    for subject in ("S.a", "S.b", "S.b"):
+        run.publish(subject, "x")
+    message = run.pull("S", "C", {"batch": 2, "no_wait": True}).take_until_status()[0]
+    run.ack(message)
+    run.consumer_info("S", "C")
+    run.api("CONSUMER.RESET.S.C")
+    run.publish("S.b", "x")
+    run.pull("S", "C", {"batch": 2, "no_wait": True}).take_until_status()
+    run.api("CONSUMER.RESET.S.C")

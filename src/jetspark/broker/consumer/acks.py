@@ -100,6 +100,8 @@ def settle(consumer: Consumer, stream_seq: i64) -> None:
     consumer.log.acked(stream_seq, entry.consumer_seq)
     if floor.advance(state, stream_seq, entry):
         consumer.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
+    if not state.pending:
+        consumer.settled_seq = consumer.next_seq - 1
     if not consumer.is_dirty:
         consumer.mark_dirty()
     if consumer.stream.keeps_by_interest:

@@ -116,10 +116,13 @@ def restart_at(consumer: Consumer, seq: i64) -> None:
     state.last_delivered_ts_ns = 0
     state.last_ack_ts_ns = 0
     consumer.next_seq = seq
+    consumer.settled_seq = 0
     # It may be ahead of the stream now.
     consumer.stream.sort_consumers()
     consumer.second_thoughts.clear()
     consumer.log.snapshot(state)
     consumer.mark_dirty()
     consumer.recount()
+    # What nobody will read any more goes.
+    consumer.stream.retention.interest_changed()
     consumer.broker.deliver_after_commit(consumer)

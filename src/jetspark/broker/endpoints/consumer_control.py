@@ -76,7 +76,9 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
 def reset_seq(consumer: Consumer, asked: int) -> i64:
     """Where a reset may go: anywhere for a consumer of everything, not before its start for one that has one."""
     if asked == 0:
-        return consumer.state.floor_stream_seq + 1
+        # Messages it looked at after the floor and passed over are done with as well; a failed commit may undo that.
+        looked_at = min(consumer.settled_seq, consumer.next_seq - 1)
+        return max(consumer.state.floor_stream_seq, looked_at) + 1
     config = consumer.config
     policy = config.deliver_policy
     if policy == DeliverPolicy.ALL:

@@ -11,6 +11,8 @@ from jetspark.api.consumer_config import DeliverPolicy
 from jetspark.api.stream_config import Retention
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
+from jetspark.store.view import RecordView
+from jetspark.testing.sim import model as models
 from jetspark.testing.sim.consumer_marks import StateCopy, copy_of
 from jetspark.testing.sim.consumer_model import ConsumerModel, Owed
 from jetspark.testing.sim.life import Stage
@@ -122,6 +124,25 @@ def adopt(model: StreamModel, stream: Stream, found: dict[int, Message], *, is_c
     model.changed_ns = int(stream.broker.now_ns)
     model.consumers = {}
     model.settle_durable()
+    for seq, removed in removed_at_start(stream).items():
+        # Gone by a rule, and back if the first commit fails.
+        model.durable.messages[seq] = removed
+        model.removed[seq] = model.collected_count
+
+
+def removed_at_start(stream: Stream) -> dict[int, Message]:
+    """What the disk still had and a limit or a consumer took away at the start."""
+    store = stream.store
+    view = RecordView()
+    found: dict[int, Message] = {}
+    for seq in store.undo_removed:
+        require(store.move_near(seq), "a removal that is not durable can be undone", stream.name, seq)
+        block = store.near
+        if not block.has_data or not block.has_index:
+            store.load(block)
+        block.read(seq - block.base_seq, view)
+        found[seq] = models.message(int(view.seq), view.subject, view.header(), view.payload(), int(view.ts_ns))
+    return found
 
 
 def find_ids(

@@ -96,7 +96,10 @@ class Witness:
         elif isinstance(op, AckOp) or (isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.")):
             stream = self.jetstream.streams.get(op.stream)
             own = stream.consumers.get(op.consumer) if stream is not None else None
-            self._floor_before = int(own.state.floor_stream_seq) if own is not None else 0
+            self._floor_before = 0
+            if own is not None:
+                looked_at = min(own.settled_seq, own.next_seq - 1)
+                self._floor_before = int(max(own.state.floor_stream_seq, looked_at))
             self._next_before = int(own.next_seq) if own is not None else 0
             self._had_list = own is not None and bool(own.first_list)
             model = self.consumer(op.stream, op.consumer)
@@ -244,6 +247,7 @@ class Witness:
                 seq = placing.reset_seq(after.model, (op.document or {}).get("seq", 0), self._floor_before)
                 if seq > 0:
                     after.model.restarted_at(seq)
+                    known.model.interest_changed()
             elif verb == "PAUSE":
                 until = own.config.pause_until
                 after.model.paused_until_ns = until.unix_ns if until is not None else 0
