@@ -1,0 +1,86 @@
+"""`jetspark account`: who we are, what we use, and a backup of everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Jetspark
+
+from jetspark.sync import connect
+from jetspark.testing.processes import server_command, server_process
+
+
+def test_info_shows_the_connection_the_usage_and_the_limits(jetspark: Jetspark) -> None:
+    shown = jetspark("account", "info")
+
+    for row in ("Account: $G", "Connected URL: " + jetspark.url, "Maximum Payload: 1.0 MiB", "Expires: never"):
+        assert row in shown
+    assert "Account Usage:" in shown
+    assert "Account Limits:" in shown
+    document = jetspark.json("a", "info")
+    assert document["jetstream"]["limits"]["max_storage"] == -1
+    assert document["connected_url"] == jetspark.url
+    assert document["rtt_ns"] > 0
+
+
+def test_info_without_jetstream_says_so_and_is_no_failure(tmp_path: Path) -> None:
+    command = server_command("jetspark")
+    assert command is not None
+    with server_process(command, jetstream=False) as server:
+        jetspark = Jetspark(f"nats://127.0.0.1:{server.port}", tmp_path)
+
+        assert "JetStream is not enabled" in jetspark("account", "info")
+        assert jetspark.json("account", "info")["jetstream"] is None
+
+
+def test_report_counts_what_consumers_have_left(jetspark: Jetspark, bucket: str) -> None:
+    with connect(jetspark.url) as connection:
+        js = connection.jetstream()
+        stream = js.create_stream(bucket, subjects=[f"{bucket}.>"], storage="memory")
+        consumer = stream.create_consumer("worker")
+        for number in range(5):
+            js.publish(f"{bucket}.{number}", b"x")
+        consumer.fetch(2)
+
+        row = next(row for row in jetspark.json("account", "report") if row["stream"] == bucket)
+
+        assert (row["messages"], row["consumers"], row["unprocessed"], row["outstanding"]) == (5, 1, 3, 2)
+        assert bucket in jetspark("account", "report")
+        js.delete_stream(bucket)
+
+
+def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> None:
+    command = server_command("jetspark")
+    assert command is not None
+    with server_process(command) as server:
+        jetspark = Jetspark(f"nats://127.0.0.1:{server.port}", tmp_path)
+        assert jetspark.run("account", "backup", str(tmp_path / "none")).exit_code == 4
+        with connect(jetspark.url) as connection:
+            js = connection.jetstream()
+            for name in ("ORDERS", "EVENTS"):
+                stream = js.create_stream(name, subjects=[f"{name}.>"])
+                stream.create_consumer("worker")
+                for number in range(10):
+                    js.publish(f"{name}.{number}", b"x" * 100)
+        made = jetspark.json("account", "backup", str(tmp_path / "all"))
+        assert [(one["stream"], one["messages"]) for one in made["streams"]] == [("EVENTS", 10), ("ORDERS", 10)]
+
+        again = jetspark.run("account", "restore", str(tmp_path / "all"))
+
+        assert again.exit_code == 1
+        assert "2 streams were not restored" in again.stderr
+    with server_process(command) as fresh:
+        jetspark = Jetspark(f"nats://127.0.0.1:{fresh.port}", tmp_path)
+        assert "Restored 2 of 2 streams" in jetspark("account", "restore", str(tmp_path / "all"))
+        rows = jetspark.json("account", "report")
+        assert [(row["stream"], row["messages"], row["consumers"]) for row in rows] == [
+            ("EVENTS", 10, 1),
+            ("ORDERS", 10, 1),
+        ]
+
+
+def test_a_folder_without_a_backup_is_not_found(ours: Jetspark, tmp_path: Path) -> None:
+    result = ours.run("account", "restore", str(tmp_path))
+
+    assert result.exit_code == 4
+    assert "holds no account backup" in result.stderr
