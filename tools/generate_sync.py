@@ -60,7 +60,11 @@ def is_current(path: Path) -> bool:
 
 def _meaning(source: str) -> list[str]:
     """A module without its layout: the order of imports differs because the names in them do."""
-    body = ast.parse(source).body
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            node.names.sort(key=lambda alias: alias.name)
+    body = tree.body
     imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
     blocks = [node for node in body if isinstance(node, ast.If)]
     rest = [node for node in body if node not in imports and node not in blocks]

@@ -45,7 +45,7 @@ def members(kind: type) -> dict[str, Any]:
 
 
 def signature(function: Any) -> str:
-    return re.sub(r"client\.(aio|sync)\.", "", str(inspect.signature(function)))
+    return re.sub(r"client\.(aio|sync)\.|Async(?=Iterator)", "", str(inspect.signature(function)))
 
 
 @pytest.mark.parametrize("name", aio.__all__)

@@ -89,6 +89,34 @@ async def test_async_publish_errors_reach_their_future(jetstream: JetStream, str
         await missing
 
 
+async def test_an_async_publish_nobody_heard_is_sent_again(jetstream: JetStream, name: str) -> None:
+    futures = [await jetstream.publish_async(f"{name}.a", b"%d" % i) for i in range(20)]
+    once = await jetstream.publish_async(f"{name}.a", b"", retries=0)
+    with pytest.raises(errors.NoStreamError):
+        await once
+    # Only now is there somebody to hear it.
+    await jetstream.create_stream(name, subjects=[f"{name}.>"], storage="memory")
+    acks = [await future for future in futures]
+    assert sorted(ack.seq for ack in acks) == list(range(1, 21))
+    assert jetstream.publish_pending == 0
+
+
+async def test_a_publish_nobody_heard_survives_a_lost_connection_and_is_not_called_unknown(peer: ScriptedPeer) -> None:
+    async with await connect(peer.url, reconnect_wait=0.01) as connection:
+        jetstream = connection.jetstream()
+        future = await jetstream.publish_async("a", b"1")
+        line = await peer.expect(b"PUB a ")
+        sid = next(line for line in peer.lines if line.startswith(b"SUB")).split()[-1]
+        peer.message(line.split()[2].decode(), sid, header=b"NATS/1.0 503\r\n\r\n")
+        await connection.flush()
+        assert not future.done
+        peer.cut()
+        await until(lambda: peer.connection_count == 2)
+        assert await peer.expect(b"PUB a ") == line
+        peer.message(line.split()[2].decode(), sid, b'{"stream":"S","seq":1}')
+        assert (await future).seq == 1
+
+
 async def test_flush_raises_a_failure_nobody_looked_at(jetstream: JetStream, stream: Stream, name: str) -> None:
     await jetstream.publish_async(f"{name}.a", b"", expect_last_seq=99)
     with pytest.raises(WrongLastSequenceError):

@@ -304,6 +304,10 @@ class NoMatchingStreamError(SubscribeError):
     """No stream, or more than one, has the subject."""
 
 
+class OrderedOptionError(SubscribeError):
+    """Something that an ordered subscription cannot have was asked for."""
+
+
 class QueueOptionError(SubscribeError):
     """Heartbeats or flow control together with a queue: they would reach random members."""
 

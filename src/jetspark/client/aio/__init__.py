@@ -12,6 +12,7 @@ from jetspark.client.aio.key_value import KeyValue, KeyValueEntry, KeyValueStatu
 from jetspark.client.aio.msg import Msg
 from jetspark.client.aio.object_store import ObjectInfo, ObjectResult, ObjectStore, ObjectWatcher
 from jetspark.client.aio.ordered import OrderedConsumer
+from jetspark.client.aio.ordered_subscription import OrderedSubscription
 from jetspark.client.aio.processing import Processing
 from jetspark.client.aio.publishing import PublishFuture
 from jetspark.client.aio.pull_subscription import PullSubscription
@@ -39,6 +40,7 @@ __all__ = [
     "ObjectStore",
     "ObjectWatcher",
     "OrderedConsumer",
+    "OrderedSubscription",
     "Processing",
     "PublishBatch",
     "PublishFuture",

@@ -267,11 +267,15 @@ class JetStream(Publisher):
         stream: str = "",
         consumer: str = "",
         config: ConsumerConfig | None = None,
+        ordered: bool = False,
         heartbeat_alarm: float = 3.0,
         delete_on_close: bool | None = None,
         **settings: Any,
     ) -> PushSubscription:
         """Find or make a push consumer for a subject and receive from it.
+
+        With `ordered` the messages come in the stream's order and without gaps, whatever happens to the server or the
+        connection; acks do nothing then, and no queue, durable or consumer can be named.
 
         `consumer` binds to one that exists; a queue without a name makes its own name the durable's. Nothing heard for
         `heartbeat_alarm` times the idle heartbeat is told to the error hook. A consumer made here is removed with the
@@ -288,6 +292,7 @@ class JetStream(Publisher):
             config,
             heartbeat_alarm,
             delete_on_close,
+            ordered,
             settings,
         )
 

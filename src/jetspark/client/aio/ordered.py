@@ -34,7 +34,7 @@ from jetspark.client.errors import (
 from jetspark.client.infos import ConsumerInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     import pyarrow
 
@@ -46,6 +46,16 @@ INACTIVE_THRESHOLD_S = 300.0
 HEARTBEAT_S = 5.0
 # Waits between tries to make the consumer again; it goes on as long as the stream exists.
 RETRY_WAIT_S = 0.25
+RETRY_ERRORS = (RequestTimeoutError, NoRespondersError, ConnectionLostError)
+
+
+def start_after(config: ConsumerConfig, sequence: int) -> ConsumerConfig:
+    """The settings of a consumer that goes on after a sequence of the stream; as they are when there is none yet."""
+    if not sequence:
+        return config
+    return replace(
+        config, deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=sequence + 1, opt_start_time=None
+    )
 
 
 class OrderedConsumer(Consumer):
@@ -77,18 +87,14 @@ class OrderedConsumer(Consumer):
         """Make the server's consumer, starting after the last message seen."""
         old = self.name
         self._serial += 1
-        config = replace(self._config, name=f"{self._name_prefix}_{self._serial}")
-        if self._position.stream_sequence:
-            config = replace(
-                config,
-                deliver_policy=DeliverPolicy.BY_START_SEQUENCE,
-                opt_start_seq=self._position.stream_sequence + 1,
-                opt_start_time=None,
-            )
+        config = start_after(self._config, self._position.stream_sequence)
+        config = replace(config, name=f"{self._name_prefix}_{self._serial}")
         made = await self.stream.create_consumer(config)
+        # Of the old one: the new one delivers them again.
+        self._leftovers.clear()
         self.cached_info = made.cached_info
         self._next_subject = made._next_subject
-        self._position.restart()
+        self._position.begin(made.cached_info.delivered.stream_seq if config.deliver_policy == "new" else 0)
         if old:
             self._link.spawn(self._discard, old)
 
@@ -107,7 +113,7 @@ class OrderedConsumer(Consumer):
                 return
             except StreamNotFoundError:
                 raise
-            except (RequestTimeoutError, NoRespondersError, ConnectionLostError):
+            except RETRY_ERRORS:
                 await self._link.sleep(RETRY_WAIT_S)
 
     async def info(self) -> ConsumerInfo:
@@ -134,11 +140,7 @@ class OrderedConsumer(Consumer):
     async def _fetch_in_order(self, max_messages: int, max_bytes: int, options: dict[str, Any]) -> Batch:
         if max_messages < 0 or max_bytes < 0 or not (max_messages or max_bytes):
             raise BadOptionError("give max_messages, max_bytes or both, above zero")
-        expires_s = seconds(options.pop("expires", 5.0))
-        no_wait = bool(options.pop("no_wait", False))
-        heartbeat = options.pop("idle_heartbeat", 0)
-        if options:
-            raise BadOptionError(f"no such option of an ordered consumer: {', '.join(sorted(options))}")
+        expires_s, no_wait, heartbeat = _fetch_options(options)
         deadline_s = self._link.now() + expires_s
         while True:
             if not self.name:
@@ -159,6 +161,35 @@ class OrderedConsumer(Consumer):
                 if good or no_wait or self._link.now() >= deadline_s:
                     return good
                 continue
+            await self.make_again()
+
+    def fetch_each(self, max_messages: int = 0, *, max_bytes: int = 0, **options: Any) -> AsyncIterator[Msg]:
+        """The messages of one fetch, each as it comes and the next of the stream; see `Consumer.fetch_each`."""
+        return self._each_in_order(max_messages, max_bytes, options)
+
+    async def _each_in_order(self, max_messages: int, max_bytes: int, options: dict[str, Any]) -> AsyncIterator[Msg]:
+        expires_s, no_wait, heartbeat = _fetch_options(options)
+        deadline_s = self._link.now() + expires_s
+        count, size = max_messages, max_bytes
+        while (not max_messages or count > 0) and (not max_bytes or size > 0):
+            if not self.name:
+                await self.make()
+            left_s = max(0.001, deadline_s - self._link.now())
+            request = self._request(left_s, heartbeat if left_s >= expires_s / 2 else 0, "", 0, 0, None)
+            fetch, wait_s = self._fetch(request, count, size, left_s, no_wait)
+            in_order = True
+            try:
+                async for message in fetch.each(wait_s):
+                    in_order = self._position.accept(message.reply_bytes)
+                    if not in_order:
+                        break
+                    count -= 1
+                    size -= message.size_bytes
+                    yield message
+            except (ConsumerDeletedError, PullUnavailableError, HeartbeatMissedError):
+                in_order = False
+            if in_order or self._link.now() >= deadline_s:
+                return
             await self.make_again()
 
     def _in_order(self, batch: Batch) -> Batch:
@@ -220,6 +251,15 @@ class OrderedConsumer(Consumer):
         assert isinstance(made, OrderedConsuming)
         made.begin_with_made()
         return made
+
+
+def _fetch_options(options: dict[str, Any]) -> tuple[float, bool, Seconds]:
+    """(expires in seconds, no_wait, idle_heartbeat) of a fetch; anything else is refused."""
+    known = {"expires", "no_wait", "idle_heartbeat"}
+    if set(options) - known:
+        raise BadOptionError(f"no such option of an ordered consumer: {', '.join(sorted(set(options) - known))}")
+    expires_s = seconds(options.get("expires", 5.0))
+    return expires_s, bool(options.get("no_wait", False)), options.get("idle_heartbeat", 0)
 
 
 class OrderedConsuming(Consuming):

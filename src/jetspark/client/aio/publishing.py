@@ -6,6 +6,7 @@ server, or failed with an error that says whether it may have been stored.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from jetspark.client.aio.waiting import Awaited
@@ -13,6 +14,7 @@ from jetspark.client.core.pending import Pending
 from jetspark.client.core.publish_headers import publish_block
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
+    JetsparkError,
     JetStreamError,
     NoStreamError,
     PublishTimeoutError,
@@ -26,11 +28,15 @@ from jetspark.client.telemetry import Telemetry, traced_headers
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
 
+log = logging.getLogger("jetspark.client")
+
 # Failures nobody has looked at are remembered for flush(), up to this many.
 FAILURES_MAX = 1000
+# Between two tries while nobody listens on a subject, as when a cluster elects the stream's leader.
+RETRY_WAIT_S = 0.25
 
 
-class PublishFuture(Pending, Awaited):
+class PublishFuture(Pending, Awaited[PubAck]):
     """A publish whose acknowledgement may still be on its way. Await it, or call `wait`."""
 
     __slots__ = ("_publisher", "_seen")
@@ -84,6 +90,7 @@ class Publisher:
         self._timeout_s = timeout_s
         self._failures: list[PublishFuture] = []
         self._acks.on_failure = _remember
+        self._acks.on_unheard = self._start_retrying
         self._telemetry: Telemetry | None = link.options.telemetry
 
     async def publish(
@@ -161,10 +168,13 @@ class Publisher:
         expect_last_msg_id: str | None = None,
         ttl: Seconds | str | None = None,
         timeout: Seconds | None = None,
+        retries: int = 2,
     ) -> PublishFuture:
         """Send a message to be stored and go on; the future gets the acknowledgement.
 
-        At most `publish_window` are in flight: beyond that the call waits for a place.
+        At most `publish_window` are in flight: beyond that the call waits for a place. A message nobody heard (a
+        leader is being elected) is sent again, `retries` times, a quarter of a second apart; later messages may be
+        stored before it then. Everything else is as with `publish`.
         """
         block = b""
         if self._telemetry is not None:
@@ -187,6 +197,7 @@ class Publisher:
             await self._wait_window()
         timeout_s = self._timeout_s if timeout is None else seconds(timeout)
         future = PublishFuture(self, subject, link.now() + timeout_s)
+        future.retries_left = retries
         link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
         if link.core.out_bytes > 1048576:
             await link.drain()
@@ -205,6 +216,23 @@ class Publisher:
         if link.core.out_bytes > 1048576:
             await link.drain()
         return future
+
+    def _start_retrying(self) -> None:
+        self._link.spawn(self._send_unheard)
+
+    async def _send_unheard(self) -> None:
+        """What nobody heard in the last moments, all at once: what fails again finds a task of its own."""
+        link = self._link
+        await link.sleep(RETRY_WAIT_S)
+        with link.guard:
+            frames = self._acks.take_unheard()
+        for frame in frames:
+            try:
+                link.send(frame)
+            except JetsparkError as error:
+                # Closed, which has failed them already; or disconnected for so long that the buffer is full.
+                log.debug("a publish could not be sent again: %s", error)
+                return
 
     async def _wait_window(self) -> None:
         link = self._link

@@ -89,8 +89,9 @@ class PushSubscription:
         return await self._next(None if timeout is None else self._link.now() + seconds(timeout))
 
     async def _next(self, deadline_s: float | None) -> Msg | None:
-        queue: Any = self._inbox.queue
         while True:
+            # Looked up each time: an ordered subscription changes its inbox on the way.
+            queue: Any = self._inbox.queue
             while queue:
                 message: Msg = queue.popleft()
                 if self._is_for_user(message):
@@ -111,7 +112,13 @@ class PushSubscription:
         alarm_s = self._alarm_s if self._alarm_s and link.is_up else None
         wait_s = left_s if alarm_s is None or (left_s is not None and left_s < alarm_s) else alarm_s
         if not await link.wait_inbox(self._inbox, wait_s) and wait_s == alarm_s and link.is_up:
-            link.report(HeartbeatMissedError(0, f"nothing heard of consumer {self.consumer_name} for {alarm_s:g} s"))
+            await self._missed_heartbeat()
+
+    async def _missed_heartbeat(self) -> None:
+        silence_s = self._alarm_s
+        self._link.report(
+            HeartbeatMissedError(0, f"nothing heard of consumer {self.consumer_name} for {silence_s:g} s")
+        )
 
     def _is_for_user(self, message: Msg) -> bool:
         """A message's turn has come: True when it is the user's, else it has been dealt with."""

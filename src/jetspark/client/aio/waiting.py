@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import inspect
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 
 class Signal:
@@ -60,12 +60,15 @@ async def call(function: Callable[..., Any], *arguments: Any) -> Any:
     return result
 
 
-class Awaited:
+Outcome = TypeVar("Outcome")
+
+
+class Awaited(Generic[Outcome]):
     """Makes something with a `wait` awaitable; on the other face there is nothing to await."""
 
     __slots__ = ()
 
-    def __await__(self) -> Generator[Any, None, Any]:
+    def __await__(self) -> Generator[Any, None, Outcome]:
         return self.wait().__await__()  # type: ignore[attr-defined,no-any-return]
 
 

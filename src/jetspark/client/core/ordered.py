@@ -43,6 +43,12 @@ class OrderCheck:
         self._stream_sequence = self.stream_sequence
         self.consumer_sequence = 0
 
+    def begin(self, stream_sequence: int) -> None:
+        """A new consumer, which starts after this sequence when nothing was delivered before."""
+        self.restart()
+        if not self._stream_sequence:
+            self._stream_sequence = stream_sequence
+
     def move(self, stream_sequence: int, consumer_sequence: int) -> None:
         """Somebody else has checked the deliveries up to here."""
         self._stream_sequence = stream_sequence

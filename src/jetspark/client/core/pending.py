@@ -15,7 +15,7 @@ from mypy_extensions import mypyc_attr
 class Pending:
     """One outcome: a value or an error, once."""
 
-    __slots__ = ("deadline_s", "done", "error", "frame", "subject", "value", "wake")
+    __slots__ = ("deadline_s", "done", "error", "frame", "retries_left", "subject", "value", "wake")
 
     def __init__(self, subject: str, frame: bytes, deadline_s: float) -> None:
         self.subject: str = subject
@@ -26,6 +26,8 @@ class Pending:
         self.value: object = None
         self.error: BaseException | None = None
         self.wake: Callable[[], None] | None = None
+        # How often it may be sent again when nobody was there to hear it.
+        self.retries_left: int = 0
 
     def resolve(self, value: object) -> None:
         """The answer came."""

@@ -151,12 +151,20 @@ class AckMux(Route):
         self.window_waiters: list[Callable[[], None]] = []
         # Told of every acknowledgement that is an error, so that a future nobody awaits is not lost.
         self.on_failure: Callable[[Pending], None] | None = None
+        # Nobody heard these, so they are not stored; they are sent again after a while. They keep their place.
+        self.unheard: dict[bytes, Pending] = {}
+        # Told when the first of them is there.
+        self.on_unheard: Callable[[], None] | None = None
 
     def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
-        pending = self.waiting.pop(subject[self.prefix_size :], None)
+        token = subject[self.prefix_size :]
+        pending = self.waiting.pop(token, None)
         if pending is None:
             return
         if header and status_code(header) == 503:
+            if pending.retries_left > 0 and self.on_unheard is not None:
+                self._keep_unheard(token, pending)
+                return
             self._fail(pending, NoStreamError(pending.subject))
         else:
             pending.resolve(data)
@@ -164,6 +172,20 @@ class AckMux(Route):
                 self.on_failure(pending)
         if self.window_waiters:
             self.wake_window()
+
+    def _keep_unheard(self, token: bytes, pending: Pending) -> None:
+        pending.retries_left -= 1
+        self.waiting[token] = pending
+        is_first = not self.unheard
+        self.unheard[token] = pending
+        if is_first and self.on_unheard is not None:
+            self.on_unheard()
+
+    def take_unheard(self) -> list[bytes]:
+        """The frames to send again now."""
+        frames = [pending.frame for token, pending in self.unheard.items() if token in self.waiting]
+        self.unheard.clear()
+        return frames
 
     def wake_window(self) -> None:
         """Somebody who waited for a place may look again."""
@@ -180,6 +202,9 @@ class AckMux(Route):
                 late.append(token)
         for token in late:
             pending = self.waiting.pop(token)
+            if self.unheard.pop(token, None) is not None:
+                self._fail(pending, NoStreamError(pending.subject))
+                continue
             self._fail(
                 pending, PublishTimeoutError(f"no acknowledgement for {pending.subject}; it may have been stored")
             )
@@ -193,7 +218,7 @@ class AckMux(Route):
         """
         again: list[bytes] = []
         for token, pending in list(self.waiting.items()):
-            if id(pending.frame) in unsent:
+            if id(pending.frame) in unsent or token in self.unheard:
                 continue
             if b"\r\nNats-Msg-Id:" in pending.frame:
                 # The stream drops the second copy, so asking again is safe.
@@ -211,6 +236,7 @@ class AckMux(Route):
 
     def fail_all(self, error: BaseException) -> None:
         """The connection is closed for good."""
+        self.unheard.clear()
         for token, pending in list(self.waiting.items()):
             del self.waiting[token]
             self._fail(pending, error)

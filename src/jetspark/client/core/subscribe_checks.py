@@ -13,6 +13,7 @@ from jetspark.client.errors import (
     ConfigMismatchError,
     DuplicateSubscriptionError,
     NotAQueueConsumerError,
+    OrderedOptionError,
     PullAckPolicyError,
     PullOnPushError,
     PushOnPullError,
@@ -71,6 +72,18 @@ def check_misuse(wanted: Wanted) -> None:
         raise SubscribeError("a pull subscription shares its consumer by itself and takes no queue")
     if wanted.is_pull and wanted.given.get("ack_policy") in (AckPolicy.NONE, AckPolicy.ALL):
         raise PullAckPolicyError("a pull subscription needs explicit acks")
+
+
+def check_ordered(wanted: Wanted) -> None:
+    """Refuse what cannot go with messages in order: an ordered subscription makes its own consumers, without acks."""
+    for what, value in (("queue", wanted.queue), ("durable", wanted.durable), ("consumer", wanted.consumer)):
+        if value:
+            raise OrderedOptionError(f"an ordered subscription makes its own consumers and takes no {what}")
+    if wanted.given.get("ack_policy", AckPolicy.NONE) != AckPolicy.NONE:
+        raise OrderedOptionError("an ordered subscription has no acks: leave ack_policy out")
+    for name in ("name", "durable_name", "deliver_subject", "deliver_group", "max_deliver", "flow_control"):
+        if name in wanted.given:
+            raise OrderedOptionError(f"an ordered subscription decides about {name} itself: leave it out")
 
 
 def check_existing(wanted: Wanted, config: ConsumerConfig, push_bound: bool) -> None:

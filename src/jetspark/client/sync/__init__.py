@@ -13,6 +13,7 @@ from jetspark.client.sync.key_value import KeyValue, KeyValueEntry, KeyValueStat
 from jetspark.client.sync.msg import Msg
 from jetspark.client.sync.object_store import ObjectInfo, ObjectResult, ObjectStore, ObjectWatcher
 from jetspark.client.sync.ordered import OrderedConsumer
+from jetspark.client.sync.ordered_subscription import OrderedSubscription
 from jetspark.client.sync.processing import Processing
 from jetspark.client.sync.publishing import PublishFuture
 from jetspark.client.sync.pull_subscription import PullSubscription
@@ -40,6 +41,7 @@ __all__ = [
     "ObjectStore",
     "ObjectWatcher",
     "OrderedConsumer",
+    "OrderedSubscription",
     "Processing",
     "PublishBatch",
     "PublishFuture",

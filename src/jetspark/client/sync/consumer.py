@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -74,20 +74,49 @@ class Consumer:
         min_ack_pending: int = 0,
         priority: int | None = None,
     ) -> Batch:
-        """Up to so many messages (or bytes), waiting at most `expires`. An empty batch is no error.
+        """Up to so many messages (or bytes), waiting at most `expires`: a list, when it is full or the time is over.
 
-        With `no_wait` only what is there now is given. With both limits, max_bytes wins: a message that does not fit
-        ends the batch.
+        An empty list is no error. With `no_wait` only what is there now is given. With both limits, max_bytes wins: a
+        message that does not fit ends the batch. `fetch_each` gives the messages one by one as they come.
         """
+        request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
+        fetch, wait_s = self._fetch(request, max_messages, max_bytes, seconds(expires), no_wait)
+        return fetch.run(wait_s)
+
+    def fetch_each(
+        self,
+        max_messages: int = 0,
+        *,
+        max_bytes: int = 0,
+        expires: Seconds = 5.0,
+        idle_heartbeat: Seconds = 0,
+        no_wait: bool = False,
+        group: str = "",
+        min_pending: int = 0,
+        min_ack_pending: int = 0,
+        priority: int | None = None,
+    ) -> Iterator[Msg]:
+        """The messages of one `fetch`, each as it comes: iterate over it. It ends when the fetch does.
+
+        Leave it early and what was sent already comes with the next fetch of this object. An error that ends the
+        fetch is raised after the messages that came before it.
+        """
+        request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
+        fetch, wait_s = self._fetch(request, max_messages, max_bytes, seconds(expires), no_wait)
+        return fetch.each(wait_s)
+
+    def _fetch(
+        self, request: PullRequest, max_messages: int, max_bytes: int, expires_s: float, no_wait: bool
+    ) -> tuple[Fetch, float]:
+        """A pull to be run, and how long to wait for it."""
         if max_messages < 0 or max_bytes < 0 or not (max_messages or max_bytes):
             raise BadOptionError("give max_messages, max_bytes or both, above zero")
-        request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
-        wait_s = seconds(expires) + GRACE_S
+        wait_s = expires_s + GRACE_S
         if no_wait:
             # A full max_ack_pending leaves such a request without any answer; then the client's own time ends it.
             request.no_wait, request.expires_ns, request.heartbeat_ns = True, 0, 0
-            wait_s = seconds(expires)
-        return Fetch(self, request, max_messages, max_bytes).run(wait_s)
+            wait_s = expires_s
+        return Fetch(self, request, max_messages, max_bytes), wait_s
 
     def next(
         self,

@@ -7,6 +7,7 @@ and no request is left behind on the server.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from jetspark.client.core import pull
@@ -42,61 +43,99 @@ class Fetch:
         self._wanted = max_messages or pull.BATCH_UNLIMITED
         self._max_bytes = max_bytes
         self._batch = Batch()
+        # Handed to the caller already, by `each`.
+        self._given = 0
         self._done = False
 
     def run(self, wait_s: float) -> Batch:
         """Pull, and wait until the batch is full, the request is over, or the time is."""
-        link = self._link
-        consumer = self._consumer
-        while consumer._leftovers and len(self._batch) < self._wanted:
-            self._batch.append(consumer._leftovers.popleft())
+        self._take_leftovers()
         if len(self._batch) >= self._wanted:
             return self._batch
-        deadline_s = link.now() + wait_s
-        with link.guard:
-            inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
-            inbox.ack_none = consumer.ack_none
-        self._inbox = inbox
-        self._epoch = link.core.epoch
+        deadline_s = self._link.now() + wait_s
+        self._open()
         finished = False
         try:
             self._send()
-            self._collect(deadline_s)
+            while self._step(deadline_s):
+                pass
             finished = True
         finally:
-            with link.guard:
-                link.core.remove_route(inbox)
+            self._close()
             if not finished:
                 # Cancelled half way: what has come belongs to the next fetch.
-                consumer._leftovers.extend(self._batch)
+                self._consumer._leftovers.extend(self._batch)
         if self._batch.error is not None and not self._batch:
             raise self._batch.error
         return self._batch
 
+    def each(self, wait_s: float) -> Iterator[Msg]:
+        """The same batch, each message as it comes. What was not taken when the caller leaves is for the next fetch."""
+        batch = self._batch
+        self._take_leftovers()
+        deadline_s = self._link.now() + wait_s
+        self._open()
+        try:
+            if len(batch) < self._wanted:
+                self._send()
+            goes_on = True
+            while goes_on:
+                goes_on = len(batch) + self._given < self._wanted and self._step(deadline_s)
+                while batch:
+                    # Counted before it is handed over: the caller may not come back.
+                    self._given += 1
+                    yield batch.pop(0)
+        finally:
+            self._close()
+            self._take_queued()
+            self._consumer._leftovers.extend(batch)
+        if batch.error is not None:
+            raise batch.error
+
+    def _take_leftovers(self) -> None:
+        leftovers = self._consumer._leftovers
+        while leftovers and len(self._batch) < self._wanted:
+            self._batch.append(leftovers.popleft())
+
+    def _open(self) -> None:
+        link = self._link
+        with link.guard:
+            self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            self._inbox.ack_none = self._consumer.ack_none
+        self._epoch = link.core.epoch
+
+    def _close(self) -> None:
+        with self._link.guard:
+            self._link.core.remove_route(self._inbox)
+
     def _send(self) -> None:
         consumer = self._consumer
-        missing = self._wanted - len(self._batch)
+        missing = self._wanted - self._given - len(self._batch)
         body = self._request.body(missing, self._max_bytes, consumer.pin_id(self._request.group))
         self._link.publish(consumer._next_subject, self._inbox.subject, b"", body)
 
-    def _collect(self, deadline_s: float) -> None:
+    def _step(self, deadline_s: float) -> bool:
+        """Take what has come, or wait for it. False when the fetch is over."""
         link, inbox, batch = self._link, self._inbox, self._batch
         heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
-        while not self._done:
-            self._take_queued()
-            if self._done or len(batch) >= self._wanted:
-                return
-            if inbox.closed:
-                raise ConnectionClosedError("the connection is closed")
-            left_s = deadline_s - link.now()
-            if left_s <= 0:
-                return
-            if link.is_up and link.core.epoch != self._epoch:
-                self._pull_again(deadline_s)
-            wait_s = min(left_s, heartbeat_s) if heartbeat_s and link.is_up else left_s
-            if not link.wait_inbox(inbox, wait_s) and wait_s < left_s:
-                self._batch.error = HeartbeatMissedError(0, f"nothing heard for {heartbeat_s:g} s")
-                return
+        had = len(batch)
+        self._take_queued()
+        if self._done or len(batch) + self._given >= self._wanted:
+            return False
+        if len(batch) > had:
+            return True
+        if inbox.closed:
+            raise ConnectionClosedError("the connection is closed")
+        left_s = deadline_s - link.now()
+        if left_s <= 0:
+            return False
+        if link.is_up and link.core.epoch != self._epoch:
+            self._pull_again(deadline_s)
+        wait_s = min(left_s, heartbeat_s) if heartbeat_s and link.is_up else left_s
+        if not link.wait_inbox(inbox, wait_s) and wait_s < left_s:
+            self._batch.error = HeartbeatMissedError(0, f"nothing heard for {heartbeat_s:g} s")
+            return False
+        return not self._done
 
     def _pull_again(self, deadline_s: float) -> None:
         """The server has forgotten the request: ask for what is missing, in the time that is left."""
@@ -115,7 +154,7 @@ class Fetch:
     def _take_queued(self) -> None:
         """Everything that has come, in one go."""
         queue: Any = self._inbox.queue
-        batch, wanted = self._batch, self._wanted
+        batch, wanted = self._batch, self._wanted - self._given
         group = self._request.group
         while queue and len(batch) < wanted:
             message = queue.popleft()

@@ -7,12 +7,14 @@ server, or failed with an error that says whether it may have been stored.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.publish_headers import publish_block
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
+    JetsparkError,
     JetStreamError,
     NoStreamError,
     PublishTimeoutError,
@@ -27,11 +29,15 @@ from jetspark.client.telemetry import Telemetry, traced_headers
 if TYPE_CHECKING:
     from jetspark.client.sync.link import Link
 
+log = logging.getLogger("jetspark.client")
+
 # Failures nobody has looked at are remembered for flush(), up to this many.
 FAILURES_MAX = 1000
+# Between two tries while nobody listens on a subject, as when a cluster elects the stream's leader.
+RETRY_WAIT_S = 0.25
 
 
-class PublishFuture(Pending, Awaited):
+class PublishFuture(Pending, Awaited[PubAck]):
     """A publish whose acknowledgement may still be on its way. Call `wait`."""
 
     __slots__ = ("_publisher", "_seen")
@@ -85,6 +91,7 @@ class Publisher:
         self._timeout_s = timeout_s
         self._failures: list[PublishFuture] = []
         self._acks.on_failure = _remember
+        self._acks.on_unheard = self._start_retrying
         self._telemetry: Telemetry | None = link.options.telemetry
 
     def publish(
@@ -162,10 +169,13 @@ class Publisher:
         expect_last_msg_id: str | None = None,
         ttl: Seconds | str | None = None,
         timeout: Seconds | None = None,
+        retries: int = 2,
     ) -> PublishFuture:
         """Send a message to be stored and go on; the future gets the acknowledgement.
 
-        At most `publish_window` are in flight: beyond that the call waits for a place.
+        At most `publish_window` are in flight: beyond that the call waits for a place. A message nobody heard (a
+        leader is being elected) is sent again, `retries` times, a quarter of a second apart; later messages may be
+        stored before it then. Everything else is as with `publish`.
         """
         block = b""
         if self._telemetry is not None:
@@ -188,6 +198,7 @@ class Publisher:
             self._wait_window()
         timeout_s = self._timeout_s if timeout is None else seconds(timeout)
         future = PublishFuture(self, subject, link.now() + timeout_s)
+        future.retries_left = retries
         link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
         if link.core.out_bytes > 1048576:
             link.drain()
@@ -206,6 +217,23 @@ class Publisher:
         if link.core.out_bytes > 1048576:
             link.drain()
         return future
+
+    def _start_retrying(self) -> None:
+        self._link.spawn(self._send_unheard)
+
+    def _send_unheard(self) -> None:
+        """What nobody heard in the last moments, all at once: what fails again finds a task of its own."""
+        link = self._link
+        link.sleep(RETRY_WAIT_S)
+        with link.guard:
+            frames = self._acks.take_unheard()
+        for frame in frames:
+            try:
+                link.send(frame)
+            except JetsparkError as error:
+                # Closed, which has failed them already; or disconnected for so long that the buffer is full.
+                log.debug("a publish could not be sent again: %s", error)
+                return
 
     def _wait_window(self) -> None:
         link = self._link

@@ -16,7 +16,7 @@ from jetspark.client.api_errors import ConsumerExistsError, ConsumerNotFoundErro
 from jetspark.client.configs import consumer_config
 from jetspark.client.core.frames import pattern_bytes, queue_bytes
 from jetspark.client.core.routes import Inbox
-from jetspark.client.core.subscribe_checks import Wanted, check_existing, check_misuse
+from jetspark.client.core.subscribe_checks import Wanted, check_existing, check_misuse, check_ordered
 from jetspark.client.infos import ConsumerInfo
 
 if TYPE_CHECKING:
@@ -123,12 +123,15 @@ def subscribe(
     config: ConsumerConfig | None,
     heartbeat_alarm: float,
     delete_on_close: bool | None,
+    ordered: bool,
     settings: dict[str, Any],
 ) -> PushSubscription:
     """See `JetStream.subscribe`."""
     from jetspark.client.sync.push_subscription import PushSubscription
 
     wanted = _wanted(subject, stream, consumer, durable, queue, False, config, settings)
+    if ordered:
+        return subscribe_ordered(jetstream, wanted, callback, heartbeat_alarm)
     check_misuse(wanted)
     if not wanted.stream:
         wanted.stream = jetstream.stream_name_by_subject(subject)
@@ -150,6 +153,21 @@ def subscribe(
     # A queue's other members may have joined what the first one made, so it stays unless asked otherwise.
     deletes = (created and not queue) if delete_on_close is None else delete_on_close
     return PushSubscription(jetstream, wanted, info, inbox, callback, heartbeat_alarm, deletes)
+
+
+def subscribe_ordered(
+    jetstream: JetStream, wanted: Wanted, callback: Callable[[Msg], Any] | None, heartbeat_alarm: float
+) -> PushSubscription:
+    """The same with consumers that are made again whenever order is in doubt."""
+    from jetspark.client.sync.ordered_subscription import OrderedSubscription
+
+    check_ordered(wanted)
+    check_misuse(wanted)
+    if not wanted.stream:
+        wanted.stream = jetstream.stream_name_by_subject(wanted.subject)
+    made = OrderedSubscription(jetstream, wanted, callback, heartbeat_alarm)
+    made.begin()
+    return made
 
 
 def _create_push(jetstream: JetStream, wanted: Wanted, inbox: Inbox) -> tuple[ConsumerInfo, bool, Inbox]:

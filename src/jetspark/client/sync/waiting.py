@@ -10,7 +10,7 @@ import _thread
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from jetspark.client.sync.shared_wire import SharedWire
@@ -65,7 +65,10 @@ def call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
 
 
-class Awaited:
+Outcome = TypeVar("Outcome")
+
+
+class Awaited(Generic[Outcome]):
     """On this face there is nothing to await."""
 
     __slots__ = ()
