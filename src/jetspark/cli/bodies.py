@@ -21,9 +21,6 @@ from jetspark.cli.prompts import can_ask
 
 _TEMPLATE: Final = re.compile(r"\{\{\s*\.?(\w+)\s*([^{}]*?)\s*\}\}")
 _LETTERS: Final = string.ascii_letters + string.digits
-TEMPLATE_HELP: Final = """Body, subject and header values may hold templates: {{Count}} the message's number,
-    {{Time}} and {{TimeStamp}} the time, {{Unix}} and {{UnixNano}} the time as a number, {{ID}} a unique id,
-    {{Random 10 100}} a random text of that length."""
 
 header_option = click.option(
     "--header", "-H", "headers", multiple=True, metavar="K:V", help="A header (repeat for several)"
@@ -92,7 +89,7 @@ def read_headers(pairs: Iterable[str]) -> list[tuple[str, str]]:
     return read
 
 
-def bodies(body: str | None, *, force_stdin: bool, send_on: str, argument: str) -> Iterator[str]:
+def bodies(body: str | None, *, force_stdin: bool, send_on: str) -> Iterator[str]:
     """The bodies to send: the one on the line, or what stdin has."""
     if body is not None and not force_stdin:
         yield body

@@ -17,8 +17,12 @@ from jetspark.cli.names import consumer_argument, pick_consumer, pick_stream, st
 from jetspark.cli.output import echo, note
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jetspark.sync import Consumer, Msg
 
+# How long one pull waits when nothing else is said; then comes the next.
+PATIENCE_S = 30.0
 ack_option = click.option("--ack/--no-ack", default=True, help="Acknowledge what was received")
 
 
@@ -110,18 +114,47 @@ def sub(
     with jetstream() as js:
         found = pick_consumer(pick_stream(js, stream), consumer)
         config = found.cached_info.config
-        source: Any
-        if is_pull(found.cached_info):
-            source = found.consume(group=group or _only_group(found), max_messages=max(1, count) if count else 0)
-        else:
-            queue = deliver_group or config.deliver_group
-            source = js.subscribe(stream=found.stream.name, consumer=found.name, queue=queue, delete_on_close=False)
         if not raw and not settings.json:
             note(f"Showing messages of {found.stream.name} > {found.name}; Ctrl-C ends")
-        with source:
-            shown = 0
-            while (not count or shown < count) and (message := source.next(None if wait is None else wait / SECOND_NS)):
-                show_delivery(message, raw=raw, as_json=settings.json)
-                if ack and config.ack_policy != "none":
-                    _answer(message, "ack", quiet=raw or settings.json)
-                shown += 1
+        wait_s = None if wait is None else wait / SECOND_NS
+        for message in _stream_of(found, count, wait_s, group, deliver_group):
+            show_delivery(message, raw=raw, as_json=settings.json)
+            if ack and config.ack_policy != "none":
+                _answer(message, "ack", quiet=raw or settings.json)
+
+
+def _stream_of(found: Consumer, count: int, wait_s: float | None, group: str, deliver_group: str) -> Iterator[Msg]:
+    """Messages until there were `count`, or none came for `wait_s`."""
+    config = found.cached_info.config
+    if not is_pull(found.cached_info):
+        queue = deliver_group or config.deliver_group
+        js = found.stream.jetstream
+        source: Any = js.subscribe(
+            stream=found.stream.name, consumer=found.name, queue=queue, config=config, delete_on_close=False
+        )
+    elif count:
+        # One at a time: a buffer would take more than is shown, and leave the rest unacknowledged.
+        yield from _one_by_one(found, count, wait_s, group or _only_group(found))
+        return
+    else:
+        source = found.consume(group=group or _only_group(found))
+    with source:
+        shown = 0
+        while (not count or shown < count) and (message := source.next(wait_s)) is not None:
+            yield message
+            shown += 1
+
+
+def _one_by_one(found: Consumer, count: int, wait_s: float | None, group: str) -> Iterator[Msg]:
+    shown = 0
+    while shown < count and (message := next_of(found, wait_s, group)) is not None:
+        yield message
+        shown += 1
+
+
+def next_of(found: Consumer, wait_s: float | None, group: str = "") -> Msg | None:
+    """The next message of a pull consumer; without a time it waits for as long as it takes."""
+    while True:
+        message = found.next(expires=wait_s or PATIENCE_S, group=group)
+        if message is not None or wait_s is not None:
+            return message

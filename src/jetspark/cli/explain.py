@@ -61,15 +61,17 @@ def no_consumer_named(jetstream: JetStream, stream: str, name: str) -> CliError:
     return CliError(text, hint=hint, exit_code=NOT_FOUND)
 
 
-def no_stream_for(jetstream: JetStream, subject: str) -> CliError:
-    """Nobody stores the subject; these streams are there, with these subjects."""
+def no_stream_for(jetstream: JetStream, subject: str, *, besides: str = "") -> CliError:
+    """Nobody stores the subject (nor does what is said besides); these streams are there, with these subjects."""
     try:
         streams = [f"{one.name} ({', '.join(one.config.subjects or ['no subjects'])})" for one in jetstream.streams()]
     except (JetsparkError, TimeoutError):
         streams = []
     hint = f"Make one with: jetspark stream add NAME --subjects '{subject}'"
     return CliError(
-        f"no stream listens on {subject}; streams here: {listed(sorted(streams))}", hint=hint, exit_code=NOT_FOUND
+        f"{besides}no stream listens on {subject}; streams here: {listed(sorted(streams))}",
+        hint=hint,
+        exit_code=NOT_FOUND,
     )
 
 
@@ -89,7 +91,7 @@ def explained(error: BaseException, jetstream: JetStream, ctx: click.Context) ->
             hint = "Start the server with -js, or check --js-domain and --js-api-prefix."
             return CliError("JetStream does not answer here: it is off, or elsewhere", hint=hint, exit_code=FAILED)
         case errors.NoRespondersError():
-            return CliError(f"nobody listens on {error.subject}", exit_code=NOT_FOUND)
+            return no_stream_for(jetstream, error.subject, besides="no service answers and ")
         case errors.RequestTimeoutError():
             return CliError(f"no answer in time: {error}", hint="Wait longer with --timeout.", exit_code=TIMED_OUT)
         case JetsparkError():

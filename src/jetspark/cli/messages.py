@@ -97,6 +97,11 @@ class Printer:
     count: int = 0
     started_ns: int = field(default_factory=now_ns)
 
+    @property
+    def is_bare(self) -> bool:
+        """Nothing but data is shown."""
+        return self.raw or self.as_json or self.dump == "-"
+
     def show(self, message: Msg) -> None:
         """One more message."""
         self.count += 1
