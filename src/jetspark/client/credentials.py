@@ -100,6 +100,14 @@ def load_credentials(options: ConnectOptions) -> Credentials | None:
     return None
 
 
+def refreshed_credentials(options: ConnectOptions, known: Credentials | None) -> Credentials | None:
+    """What the options offer now: a file may have been replaced since. What has worked is kept when it is gone."""
+    try:
+        return load_credentials(options)
+    except (AuthorizationError, BadOptionError):
+        return known
+
+
 def tls_context(options: ConnectOptions) -> ssl.SSLContext:
     """The user's context, or the system's trust."""
     if isinstance(options.tls, ssl.SSLContext):

@@ -34,7 +34,7 @@ from jetspark.client.core.server_pool import (
     ServerPool,
     reconnect_delay_s,
 )
-from jetspark.client.credentials import load_credentials, tls_context
+from jetspark.client.credentials import load_credentials, refreshed_credentials, tls_context
 from jetspark.client.errors import (
     AuthorizationError,
     ConnectionLostError,
@@ -393,6 +393,7 @@ class Link(Exchange):
             await asyncio.sleep(self._delay_s(attempt))
             attempt += 1
             address = self.pool.next()
+            self._credentials = refreshed_credentials(self.options, self._credentials)
             try:
                 await self._dial(address)
             except AuthorizationError as error:

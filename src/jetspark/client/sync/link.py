@@ -27,7 +27,7 @@ from jetspark.client.core.server_pool import (
     ServerAddress,
     reconnect_delay_s,
 )
-from jetspark.client.credentials import load_credentials, tls_context
+from jetspark.client.credentials import load_credentials, refreshed_credentials, tls_context
 from jetspark.client.errors import (
     AuthorizationError,
     ConnectionClosedError,
@@ -270,6 +270,7 @@ class Link(SharedWire):
             self._io_event.wait(self._delay_s(attempt)) if attempt else None
             attempt += 1
             address = self.pool.next()
+            self._credentials = refreshed_credentials(self.options, self._credentials)
             try:
                 self._dial(address)
             except ConnectionClosedError:
