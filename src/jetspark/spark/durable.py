@@ -115,8 +115,11 @@ class DurableMirror:
 
     def _consume(self, consumer: Consumer, sequence: int) -> None:
         """Ack everything up to a sequence, and give back what came beyond it."""
-        while True:
-            batch = consumer.fetch_arrow(FETCH_ROWS, expires=FETCH_WAIT_S, no_wait=True, columns=_COLUMNS)
+        seen = consumer.cached_info.ack_floor.stream_seq
+        while seen < sequence:
+            # No more messages than sequences can be waiting, so without gaps nothing is taken from beyond.
+            rows = min(FETCH_ROWS, sequence - seen)
+            batch = consumer.fetch_arrow(rows, expires=FETCH_WAIT_S, no_wait=True, columns=_COLUMNS)
             if not batch.num_rows:
                 break
             is_done = pc.less_equal(batch.column("sequence"), sequence)
@@ -124,6 +127,5 @@ class DurableMirror:
             beyond = batch.filter(pc.invert(is_done))
             for reply in beyond.column("reply").to_pylist():
                 consumer.stream.jetstream.connection.publish(reply, b"-NAK")
-            if beyond.num_rows:
-                break
+            seen = max(seen, pc.max(batch.column("sequence")).as_py())
         consumer.stream.jetstream.connection.flush()

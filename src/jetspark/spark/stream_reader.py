@@ -166,6 +166,8 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         found: list[InputPartition] = []
         for name in sorted(ended.positions):
             position = ended.positions[name]
+            if begun.positions.get(name) == position and not begun.is_initial:
+                continue
             begin = position.start
             if begin is None:
                 begin = begun.positions[name].seq

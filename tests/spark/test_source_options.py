@@ -1,0 +1,133 @@
+"""Options: read without regard to case, and every mistake named with what would be right."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from jetspark.client.errors import BadOptionError
+from jetspark.errors import JetsparkError
+from jetspark.spark.options import CONNECTION_OPTIONS, Option
+from jetspark.spark.source import JetStreamDataSource
+from jetspark.spark.source_options import SOURCE_OPTIONS, check_batch, check_streaming, source_options
+
+NEEDED = {"servers": "nats://127.0.0.1:4222", "stream": "ORDERS"}
+
+
+def read(**given: str):
+    return source_options({**NEEDED, **{name.replace("__", "."): value for name, value in given.items()}})
+
+
+def test_names_are_compared_without_case_and_may_carry_a_prefix() -> None:
+    options = source_options(
+        {"SERVERS": "nats://a, nats://b", "Stream": "A,B", "nats.token": "t", "MAXOFFSETSPERTRIGGER": "5"}
+    )
+
+    assert options["servers"] == ("nats://a", "nats://b")
+    assert options["stream"] == ("A", "B")
+    assert options["token"] == "t"
+    assert options["maxOffsetsPerTrigger"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("maxTriggerDelay", "15m", 900.0),
+        ("maxBytesPerTrigger", "64m", 64 << 20),
+        ("requestTimeoutMs", "2500", 2.5),
+        ("startingTimestamp", "1700000000123", 1_700_000_000_123_000_000),
+        ("startingTimestamp", "2026-11-16T08:00:00.5Z", 1_794_816_000_500_000_000),
+        ("startingTimestamp", "2026-11-16T09:00:00+01:00", 1_794_816_000_000_000_000),
+        ("startingOffsets", '{"ORDERS": 7}', {"ORDERS": 7}),
+        ("startingOffsets", '{"ORDERS": -2}', {"ORDERS": "earliest"}),
+        ("startingOffsets", "EARLIEST", "earliest"),
+        ("failOnDataLoss", "False", False),
+        ("fetchOffset.numRetries", "9", 9),
+    ],
+)
+def test_an_option_becomes_a_value(name: str, text: str, value: object) -> None:
+    options = source_options({**NEEDED, name: text})
+
+    assert options["numRetries" if name.startswith("fetch") else name] == value
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"startingOffset": "earliest"}, ["startingOffset", "did you mean startingOffsets", "earliest, latest"]),
+        ({"maxOffsetPerTrigger": "5"}, ["did you mean maxOffsetsPerTrigger", "a whole number, 1 or more"]),
+        ({"bananas": "5"}, ["unknown option bananas", "known are", "maxOffsetsPerTrigger"]),
+        ({"maxOffsetsPerTrigger": "0"}, ["maxOffsetsPerTrigger", "a whole number, 1 or more", "'0'"]),
+        ({"failOnDataLoss": "yes"}, ["failOnDataLoss", "true or false", "'yes'"]),
+        ({"maxTriggerDelay": "soon"}, ["maxTriggerDelay", "15m", "'soon'"]),
+        ({"maxBytesPerTrigger": "-1"}, ["maxBytesPerTrigger", "64m"]),
+        ({"startingTimestamp": "2026-11-16T08:00:00"}, ["startingTimestamp", "a time with its zone"]),
+        ({"startingOffsets": '{"ORDERS": "first"}'}, ["startingOffsets", "JSON with a sequence"]),
+        ({"startingOffsets": '{"OTHER": 5}'}, ["startingOffsets", "OTHER", "option stream does not"]),
+        ({"startingOffsets": '{"ORDERS": 5}', "stream": "ORDERS,B"}, ["startingOffsets", "no position for B"]),
+        ({"startingOffsets": "latest", "startingTimestamp": "5"}, ["startingOffsets", "startingTimestamp", "not both"]),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"}, ["minOffsetsPerTrigger", "maxOffsetsPerTrigger"]),
+        ({"subjects": "a..b"}, ["subjects", "a..b"]),
+        ({"stream": "a.b"}, ["stream", "a.b"]),
+        ({"readMode": "fast"}, ["readMode", "auto, consumer, direct"]),
+        ({"servers": ""}, ["servers"]),
+        ({"user": "a", "token": "b"}, ["one kind of credentials"]),
+        ({"domain": "a", "apiPrefix": "b"}, ["domain", "apiPrefix"]),
+        ({"workQueue": "true"}, ["workQueue", "durable"]),
+        ({"servers": "nats://x", "url": "nats://y"}, ["servers", "given twice"]),
+    ],
+)  # fmt: skip
+def test_a_bad_option_is_named_with_what_it_takes(given: dict[str, str], words: list[str]) -> None:
+    with pytest.raises(JetsparkError) as caught:
+        source_options({**NEEDED, **given})
+
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["servers", "stream"])
+def test_a_missing_option_is_named(missing: str) -> None:
+    given = {name: value for name, value in NEEDED.items() if name != missing}
+
+    with pytest.raises(BadOptionError, match=f"option {missing} is missing"):
+        source_options(given)
+
+
+def test_what_only_a_batch_or_only_a_stream_may_say_is_refused_for_the_other() -> None:
+    with pytest.raises(BadOptionError, match=r"endingOffsets is for batches.*use read "):
+        check_streaming(read(endingOffsets="latest"))
+    with pytest.raises(BadOptionError, match=r"maxOffsetsPerTrigger is for streaming.*readStream"):
+        check_batch(read(maxOffsetsPerTrigger="5"))
+    with pytest.raises(BadOptionError, match="startingOffsets cannot be latest"):
+        check_batch(read(startingOffsets="latest"))
+
+
+def secret_options() -> list[Option]:
+    return [option for option in CONNECTION_OPTIONS if option.is_secret]
+
+
+@pytest.mark.parametrize("option", secret_options(), ids=lambda option: option.name)
+def test_a_secret_is_in_no_repr_and_has_a_name_spark_hides(option: Option) -> None:
+    # What Spark hides by default: spark.redaction.regex.
+    assert any(word in option.name.lower() for word in ("secret", "password", "token"))
+    options = source_options({**NEEDED, option.name: "hunter2"})
+    source = JetStreamDataSource({**NEEDED, option.name: "hunter2"})
+
+    assert "hunter2" not in repr(options)
+    assert "hunter2" not in repr(source)
+    assert pickle.loads(pickle.dumps(options))[option.name] == "hunter2"
+
+
+def test_credentials_in_a_url_are_refused_without_repeating_them() -> None:
+    with pytest.raises(BadOptionError, match="user and password") as caught:
+        read(servers="nats://me:hunter2@127.0.0.1:4222")
+
+    assert "hunter2" not in str(caught.value)
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    for option in SOURCE_OPTIONS:
+        assert option.doc.endswith("."), option.name
+    names = [text.lower() for option in SOURCE_OPTIONS for text in (option.name, *option.also)]
+    assert len(set(names)) == len(names)
