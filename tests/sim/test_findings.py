@@ -325,3 +325,18 @@ def test_a_consumer_set_ahead_of_its_stream_counts_nothing_before_its_place(stor
 
     assert info(client)["num_pending"] == 1
     assert [data for _, data in pull(client)] == [b"2"]
+
+
+def test_a_purge_of_what_a_consumer_now_looks_at_leaves_the_floor_below_what_it_owes() -> None:
+    client = new_driver().connect()
+    make_stream(client)
+    client.publish_acked("s.a", b"owed")
+    make_consumer(client, filter_subject="s.a")
+    assert [data for _, data in pull(client)] == [b"owed"]
+    make_consumer(client, filter_subject="s.b")
+    client.publish_acked("s.b", b"purged")
+
+    client.api("STREAM.PURGE.S", {"filter": "s.b"})
+
+    info = client.api("CONSUMER.INFO.S.c")
+    assert (info["ack_floor"]["stream_seq"], info["num_ack_pending"]) == (0, 1)

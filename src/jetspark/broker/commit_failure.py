@@ -31,7 +31,7 @@ def refusals(frames: bytes, error: str) -> bytes:
 
 
 def refuse(body: bytes, error: str) -> bytes:
-    """The error document for one reply; b"" for one that is no document (a double ack, a message), to be asked again."""
+    """The error document for one reply; b"" for one that is no document (double ack, message): it is asked again."""
     if not body:
         return b""
     try:

@@ -236,3 +236,14 @@ def an_ack_for_all_before_is_not_sampled(run: Run) -> None:
     metrics = run.subscribe("$JS.EVENT.METRIC.>")
     run.ack(run.fetch("S", "C", 2)[1])
     metrics.nothing()
+
+
+@scenario(
+    known_difference="a message that leaves its stream is no acknowledgement of those before it (`ack all`)",
+    where=r"(num_ack_pending|ack_floor|num_pending)",
+)
+def a_deleted_message_where_an_ack_is_for_all_before(run: Run) -> None:
+    five(run, ack_policy="all")
+    run.fetch("S", "C", 3)
+    run.api("STREAM.MSG.DELETE.S", {"seq": 3})
+    run.until("CONSUMER.INFO.S.C", lambda document: document["num_ack_pending"] < 3)

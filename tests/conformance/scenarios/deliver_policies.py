@@ -208,3 +208,14 @@ def a_start_by_time_skips_to_the_first_message_that_matches(run: Run) -> None:
             opt_start_time="2020-01-01T00:00:00Z",
             filter_subjects=patterns,
         )
+
+
+@scenario()
+def last_when_the_last_message_is_gone(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.fill("S.a", 3)
+    run.api("STREAM.MSG.DELETE.S", {"seq": 3})
+    run.consumer("S", "A", deliver_policy="last")
+    run.consumer("S", "B", deliver_policy="last", filter_subject="S.a")
+    for name in ("A", "B"):
+        run.pull("S", name, {"batch": 2, "no_wait": True}).take_until_status()

@@ -33,7 +33,9 @@ def purge_requested(consumer: Consumer, subject: bytes, first_left_seq: i64) -> 
         consumer.next_seq = start_seq
     floor_consumer_seq = forget_gone(consumer, start_seq if state.floor_stream_seq < start_seq else 0)
     if start_seq > 0:
-        if state.floor_stream_seq < start_seq:
+        # What it still owes may be older than the purged: from before its filter was changed.
+        is_past = not state.pending or start_seq <= min(state.pending)
+        if state.floor_stream_seq < start_seq and is_past:
             state.floor_stream_seq = start_seq - 1
             state.floor_consumer_seq = floor_consumer_seq
             consumer.log.floor(floor_consumer_seq, start_seq - 1)

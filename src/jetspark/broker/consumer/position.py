@@ -39,6 +39,9 @@ def starting_seq(consumer: Consumer) -> i64:
     if policy == DeliverPolicy.ALL:
         return first
     if policy == DeliverPolicy.LAST:
+        if consumer.filter.match_all:
+            # Also when that message is gone: then what comes next is the first.
+            return max(store.last_seq, first)
         last = store.last_match(consumer.filter, store.last_seq)
         return last if last > 0 else first
     if policy == DeliverPolicy.NEW:

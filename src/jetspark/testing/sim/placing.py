@@ -22,7 +22,10 @@ def place(consumer: ConsumerModel) -> None:
     matching = [seq for seq in stream.seqs if consumer.accepts(stream.messages[seq].subject)]
     first = stream.first_seq
     if policy == DeliverPolicy.LAST:
-        consumer.next_seq = matching[-1] if matching else first
+        if not consumer.patterns:
+            consumer.next_seq = max(stream.last_seq, first)
+        else:
+            consumer.next_seq = matching[-1] if matching else first
     elif policy == DeliverPolicy.NEW:
         consumer.next_seq = stream.last_seq + 1
     elif policy == DeliverPolicy.BY_START_SEQUENCE:
