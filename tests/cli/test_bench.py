@@ -1,0 +1,187 @@
+"""`jetspark bench` measures like `nats bench`, one server or two."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.conftest import Jetspark, url_of
+
+from jetspark.sync import connect
+from jetspark.testing.processes import ServerProcess
+
+SMALL = ("--msgs", "300", "--batch", "50", "--create", "--storage", "memory", "--cleanup")
+
+KINDS = {
+    "pub": ["bench", "pub", "b.pub", "--msgs", "300"],
+    "js pub sync": ["bench", "js", "pub", "sync", "b.sync", "--stream", "B1", *SMALL[:2], *SMALL[4:]],
+    "js pub async": ["bench", "js", "pub", "async", "b.async", "--stream", "B2", *SMALL],
+    "js pub atomic": ["bench", "js", "pub", "batch", "b.atomic", "--stream", "B3", *SMALL],
+    "js consume": ["bench", "js", "consume", "--stream", "B4", *SMALL],
+    "js fetch": ["bench", "js", "fetch", "--stream", "B5", "--acks", "all", *SMALL],
+    "js ordered": ["bench", "js", "ordered", "--stream", "B6", *SMALL],
+    "js get sync": ["bench", "js", "get", "sync", "--stream", "B7", *SMALL[:2], *SMALL[4:]],
+    "kv put": ["bench", "kv", "put", "--bucket", "B8", "--msgs", "300", "--storage", "memory", "--cleanup"],
+}
+
+
+def latency_keys(document: dict[str, Any]) -> list[str]:
+    return [name for name in document["latency"] if name.endswith("_us")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_counts_every_message_and_has_percentiles(jetspark: Jetspark, kind: str) -> None:
+    document = jetspark.json(*KINDS[kind])
+
+    assert (document["kind"], document["count"]) == (kind, 300)
+    assert document["msgs_per_sec"] > 0
+    assert latency_keys(document) == ["min_us", "avg_us", "p50_us", "p90_us", "p99_us", "p999_us", "max_us"]
+    with connect(jetspark.url) as connection:
+        assert not {name for name in connection.jetstream().stream_names() if name.startswith(("B", "KV_B8"))}
+
+
+def test_sub_counts_what_is_published_meanwhile(ours: Jetspark) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jetspark.cli.main", "bench", "sub", "b.sub", "--msgs", "200", "--size", "5", "--json"],
+        env={**os.environ, **ours.environment},
+        stdout=subprocess.PIPE,
+    )
+    with process, connect(ours.url) as connection:
+        while process.poll() is None:
+            connection.publish("b.sub", b"12345")
+            connection.flush()
+        assert process.stdout is not None
+        document = json.loads(process.stdout.read())
+
+    assert (document["count"], document["kind"]) == (200, "sub")
+    assert document["bytes_per_sec"] == pytest.approx(5 * document["msgs_per_sec"])
+
+
+def test_the_result_for_people_has_rates_percentiles_and_charts(ours: Jetspark) -> None:
+    result = ours.run("bench", "js", "pub", "sync", "b.x", "--stream", "P1", "--create", "--cleanup", "--msgs", "50")
+
+    assert result.exit_code == 0, result.output
+    assert "NATS js pub sync stats: " in result.stdout
+    assert "Latency of each publish until its acknowledgement (50 measured):" in result.stdout
+    assert " | P99.9 " in result.stdout
+    assert "█" in result.stdout
+    assert "Rate over " in result.stdout
+    assert "Starting js pub sync on b.x: 50 messages, 128 B each, 1 client" in result.stderr
+
+
+def test_several_clients_share_the_work_in_processes_of_their_own(ours: Jetspark) -> None:
+    published = ours.json(
+        "bench", "js", "pub", "async", "b.many", "--stream", "MANY", "--create", "--msgs", "1001", "--clients", "2"
+    )
+    consumed = ours.json("bench", "js", "consume", "--stream", "MANY", "--msgs", "1001", "--clients", "2", "--cleanup")
+
+    assert published["count"] == consumed["count"] == 1001
+    assert len(published["clients_msgs_per_sec"]) == len(consumed["clients_msgs_per_sec"]) == 2
+
+
+def test_a_client_process_that_fails_ends_the_benchmark_with_its_reason(ours: Jetspark) -> None:
+    ours("bench", "kv", "put", "--bucket", "FEW", "--msgs", "10")
+
+    result = ours.run("bench", "kv", "get", "--bucket", "FEW", "--msgs", "20", "--clients", "2", "--cleanup")
+
+    assert result.exit_code == 4
+    assert "no key 10" in result.stderr or "no key 1" in result.stderr
+
+
+@pytest.mark.oracle
+def test_two_servers_run_in_turn_and_are_compared(ours: Jetspark, nats_server: ServerProcess, tmp_path: Path) -> None:
+    table = tmp_path / "rounds.csv"
+    arguments = ["bench", *KINDS["js pub async"][1:], "--against", url_of(nats_server), "--rounds", "2"]
+
+    document = ours.json(*arguments, "--csv", str(table))
+    shown = ours(*arguments)
+
+    assert [one["server"] for one in document["servers"]] == ["jetspark 2.15.1", "nats-server 2.15.1"]
+    assert [len(one["rounds_msgs_per_sec"]) for one in document["servers"]] == [2, 2]
+    assert document["ratio"] > 0
+    assert "ratio of rates: " in shown
+    with table.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["Server"], row["Round"], row["MsgCount"]) for row in rows] == [
+        (ours.url, "1", "300"), (ours.url, "2", "300"),
+        (url_of(nats_server), "1", "300"), (url_of(nats_server), "2", "300"),
+    ]  # fmt: skip
+
+
+def test_the_second_server_may_be_a_context(ours: Jetspark, tmp_path: Path) -> None:
+    folder = tmp_path / "nats" / "context"
+    folder.mkdir(parents=True)
+    (folder / "other.json").write_text(f'{{"url": "{ours.url}"}}')
+
+    document = ours.json("bench", "pub", "b.ctx", "--msgs", "100", "--against", "other", "--rounds", "1")
+
+    assert [one["url"] for one in document["servers"]] == [ours.url, ours.url]
+
+
+def test_the_older_spelling_without_a_kind_still_works(ours: Jetspark) -> None:
+    common = ("--stream", "OLD", "--create", "--msgs", "20", "--cleanup")
+
+    assert ours.json("bench", "js", "pub", "b.old", "--batch", "10", *common)["kind"] == "js pub async"
+    assert ours.json("bench", "js", "pub", "b.old", "--batch=1", *common)["kind"] == "js pub sync"
+
+
+def test_multisubject_headers_ids_and_payload_reach_the_stream(ours: Jetspark, tmp_path: Path) -> None:
+    payload = tmp_path / "payload"
+    payload.write_bytes(b"exactly this")
+
+    ours(
+        "bench", "js", "pub", "async", "b.multi", "--stream", "MULTI", "--create", "--msgs", "20", "--multisubject",
+        "--multisubjectmax", "5", "-H", "Kind:bench", "--dedup", "--payload", str(payload),
+    )  # fmt: skip
+
+    with connect(ours.url) as connection:
+        stream = connection.jetstream().stream("MULTI")
+        info = stream.info(subjects_filter=">")
+        message = stream.get_msg(20)
+        stream.delete()
+    assert info.raw["state"]["subjects"] == {f"b.multi.{number}": 4 for number in range(5)}
+    assert (message.data, message.headers["Kind"]) == (b"exactly this", "bench")
+    assert message.headers["Nats-Msg-Id"].endswith("-19")
+
+
+def test_throughput_holds_the_rate_down(ours: Jetspark) -> None:
+    document = ours.json("bench", "pub", "b.slow", "--msgs", "300", "--throughput", "2000")
+
+    assert document["msgs_per_sec"] < 3000
+
+
+def test_a_missing_stream_is_exit_code_4_and_says_to_create_it(ours: Jetspark) -> None:
+    result = ours.run("bench", "js", "consume", "--stream", "NOWHERE")
+
+    assert result.exit_code == 4
+    assert "--create" in result.stderr
+
+
+def test_too_few_messages_end_with_what_came(ours: Jetspark) -> None:
+    ours("bench", "js", "pub", "sync", "b.few", "--stream", "TOOFEW", "--create", "--msgs", "10")
+
+    result = ours.run("bench", "js", "consume", "--stream", "TOOFEW", "--msgs", "20", "--idle", "200ms", "--cleanup")
+
+    assert result.exit_code == 1
+    assert "after 10 of 20 messages" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "pub", "s", "--msgs", "0"],
+        ["bench", "pub", "s", "--msgs", "2", "--clients", "3"],
+        ["bench", "js", "pub", "atomic", "s", "--batch", "1001"],
+        ["bench", "pub", "s", "--size", "huge"],
+        ["bench", "pub", "s", "-H", "nocolon"],
+    ],
+    ids=" ".join,
+)
+def test_what_cannot_be_measured_is_wrong_usage(ours: Jetspark, arguments: list[str]) -> None:
+    assert ours.run(*arguments).exit_code == 2
