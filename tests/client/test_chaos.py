@@ -13,7 +13,7 @@ from client.proxy import ChaosProxy
 from jetspark.client.aio import JetStream, PublishFuture, Stream, connect
 from jetspark.errors import JetsparkError
 
-SEEDS = int(os.environ.get("JETSPARK_CHAOS_SEEDS", "6"))
+SEEDS = int(os.environ.get("JETSPARK_CHAOS_SEEDS", "4"))
 
 
 async def publish_through(jetstream: JetStream, subject: str, count: int) -> list[PublishFuture]:
@@ -51,7 +51,7 @@ async def test_a_consume_goes_on_or_ends_with_a_named_error(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int
 ) -> None:
     stream = await jetstream.create_stream(name, subjects=[name], storage="memory")
-    await stream.create_consumer("worker", ack_wait=2)
+    await stream.create_consumer("worker", ack_wait=1)
     for i in range(300):
         await jetstream.publish_async(name, b"%d" % i)
     await jetstream.flush(10)

@@ -12,6 +12,7 @@ import pytest
 
 from client.conftest import NatsServer
 from client.waiting import until
+from jetspark.client import sync
 from jetspark.client.aio import Connection, Consumer, JetStream, PublishFuture, Stream, connect
 from jetspark.client.errors import PublishError
 from jetspark.client.infos import PubAck
@@ -223,6 +224,70 @@ async def test_an_ordered_consumer_keeps_its_order_when_its_server_dies(
             if len(seen) == 2000:
                 break
     assert seen == list(range(1, 2001))
+
+
+def publish_and_kill(cluster: Cluster, leader: str, subject: str) -> list[PubAck | JetsparkError]:
+    """What became of every publish of a thread, with the leader killed half way."""
+    with sync.connect(cluster.urls, reconnect_wait=0.1, reconnect_wait_max=0.5) as connection:
+        publisher = connection.jetstream(publish_window=200)
+        futures = []
+        for i in range(2000):
+            futures.append(publisher.publish_async(subject, b"%d" % i, timeout=4))
+            if i == 1000:
+                cluster.nodes[leader].kill()
+        outcomes: list[PubAck | JetsparkError] = []
+        for future in futures:
+            try:
+                outcomes.append(future.wait(40))
+            except JetsparkError as error:
+                outcomes.append(error)
+        return outcomes
+
+
+async def test_nothing_acked_to_a_thread_is_lost_when_the_leader_dies(
+    cluster: Cluster, stream: Stream, name: str
+) -> None:
+    leader = await leader_of(stream)
+    outcomes = await asyncio.to_thread(publish_and_kill, cluster, leader, f"{name}.a")
+    acked = {one.seq: b"%d" % i for i, one in enumerate(outcomes) if isinstance(one, PubAck)}
+    assert len(acked) >= 700
+    assert [one for one in outcomes if not isinstance(one, PubAck | PublishError)] == []
+    await until(lambda: has_new_leader(stream, leader), 30)
+    found = await stored(stream)
+    assert {seq: found.get(seq) for seq in acked} == acked
+
+
+def consume_and_kill(cluster: Cluster, stream_name: str, ordered: bool) -> list[int]:
+    """Every sequence a thread was given, with the consumer's server killed half way."""
+    seen: list[int] = []
+    options: dict[str, Any] = {"max_messages": 100, "expires": 2, "idle_heartbeat": 0.5}
+    with sync.connect(cluster.urls, reconnect_wait=0.1, reconnect_wait_max=0.5, request_timeout=3) as connection:
+        stream = connection.jetstream().stream(stream_name)
+        if ordered:
+            consumer: sync.Consumer = stream.ordered_consumer()
+        else:
+            consumer = stream.create_consumer("worker", ack_wait=2, num_replicas=3)
+            options["on_heartbeat_miss"] = "repull"
+        with consumer.consume(**options) as messages:
+            while len(set(seen)) < 2000 and (message := messages.next(40)) is not None:
+                seen.append(message.metadata.stream_sequence)
+                # An ack of the moment of the kill may be lost with its connection: then the message comes again.
+                with contextlib.suppress(JetsparkError):
+                    message.ack()
+                if len(seen) == 500:
+                    cluster.nodes[((consumer.info()).cluster or {})["leader"]].kill()
+    return seen
+
+
+@pytest.mark.parametrize("ordered", [False, True], ids=["worker", "ordered"])
+async def test_a_consume_of_a_thread_goes_on_when_its_server_dies(
+    cluster: Cluster, jetstream: JetStream, stream: Stream, name: str, ordered: bool
+) -> None:
+    await fill(jetstream, f"{name}.a", 2000)
+    seen = await asyncio.to_thread(consume_and_kill, cluster, name, ordered)
+    assert set(seen) == set(range(1, 2001))
+    if ordered:
+        assert seen == list(range(1, 2001))
 
 
 async def test_a_scan_gives_every_row_once_when_its_server_dies(

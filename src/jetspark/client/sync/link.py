@@ -288,7 +288,7 @@ class Link(SharedWire):
             else:
                 self._lost_error = None
                 self._hook(self.options.on_reconnect)
-                self._resign()
+                self._offer_lead()
                 return
 
     def close(self, error: BaseException | None) -> None:

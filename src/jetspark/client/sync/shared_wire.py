@@ -199,6 +199,14 @@ class SharedWire(Exchange):
         elif not self._io_watches:
             self._io_event.set()
 
+    def _offer_lead(self) -> None:
+        """There is a wire again: let somebody who waits lead, unless another thread was quicker."""
+        with self._role_lock:
+            if self._has_leader or not self._followers:
+                return
+            follower = self._followers.popleft()
+        follower.nudge()
+
     def leader_signalled(self) -> None:
         """The leader's own signal was set; when another thread did it, the leader still waits in the kernel."""
         if threading.get_ident() != self._leader_ident:
