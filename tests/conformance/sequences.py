@@ -323,10 +323,12 @@ class Side:
         self.delivered.pop((name, consumer), None)
 
     def reset(self, name: str, stream: str, consumer: str, body: Any) -> None:
-        known = "error" not in self.run.api(f"CONSUMER.INFO.{name}.{consumer}", quiet=True)
+        found = self.run.api(f"CONSUMER.INFO.{name}.{consumer}", quiet=True)
+        if found.get("config", {}).get("deliver_policy") == "last_per_subject":
+            return  # It goes on counting only last messages, and delivers all of them.
         if body is not None:
             body = {"seq": min(body["seq"], self.last_seq(name) + 1)}
-        if known:  # A reset of a missing consumer is never answered.
+        if "error" not in found:  # A reset of a missing consumer is never answered.
             self.run.api(f"CONSUMER.RESET.{name}.{consumer}", body)
 
     def names(self, name: str, stream: str) -> None:

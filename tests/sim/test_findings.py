@@ -340,3 +340,38 @@ def test_a_purge_of_what_a_consumer_now_looks_at_leaves_the_floor_below_what_it_
 
     info = client.api("CONSUMER.INFO.S.c")
     assert (info["ack_floor"]["stream_seq"], info["num_ack_pending"]) == (0, 1)
+
+
+def test_what_was_given_up_is_kept_after_a_purge_that_the_disk_refused() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, retention="interest")
+    make_consumer(client, "once", max_deliver=1, ack_wait=10**9)
+    make_consumer(client, "other")
+    client.publish_acked("s.a", b"given up")
+    pull(client, "once")
+    driver.advance(2)
+    fail_next_commit(driver)
+    assert "error" in client.api("STREAM.PURGE.S")
+
+    [(token, _)] = pull(client, "other")
+    driver.advance(1)
+    client.request(token, b"+ACK")
+
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 1
+
+
+def test_a_message_given_up_and_deleted_is_no_longer_counted() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client, max_deliver=2, ack_wait=10**9)
+    client.publish_acked("s.a", b"given up")
+    for _ in range(3):
+        pull(client)
+        driver.advance(2)
+    assert client.api("CONSUMER.INFO.S.c")["num_redelivered"] == 1
+
+    client.api("STREAM.MSG.DELETE.S", {"seq": 1})
+
+    assert client.api("CONSUMER.INFO.S.c")["num_redelivered"] == 0

@@ -70,13 +70,17 @@ def acknowledge(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveri
 
 def acknowledge_one(consumer: Consumer, stream_seq: i64) -> None:
     """This message and no other."""
-    if stream_seq in consumer.state.pending:
+    state = consumer.state
+    if stream_seq in state.pending:
         settle(consumer, stream_seq)
-    elif consumer.redelivery.is_queued(stream_seq):
+        return
+    # Nothing changes for one that was acknowledged before, except when that was last done.
+    state.last_ack_ts_ns = consumer.broker.now_ns
+    if consumer.redelivery.is_queued(stream_seq):
         consumer.redelivery.unqueue(stream_seq)
-    elif stream_seq in consumer.state.redelivered:
+    elif stream_seq in state.redelivered:
         # Given up on, and acknowledged after all: no longer worth remembering.
-        del consumer.state.redelivered[stream_seq]
+        del state.redelivered[stream_seq]
         consumer.log.forgotten(stream_seq)
         consumer.mark_dirty()
         consumer.stream.retention.consumed(stream_seq)

@@ -195,6 +195,14 @@ class Consumer(TimerOwner):
             self.taken += 1
         elif seq in self.state.pending:
             self.forget_pending(seq, "Unacknowledged message was deleted")
+        elif seq in self.state.redelivered:
+            self.forget_given_up(seq)
+
+    def forget_given_up(self, seq: i64) -> None:
+        """A message that was delivered as often as allowed is gone: no longer worth remembering."""
+        self.second_thoughts.forget_given_up(seq, self.state.redelivered.pop(seq))
+        self.log.forgotten(seq)
+        self.mark_dirty()
 
     def forget_pending(self, seq: i64, reason: str) -> None:
         """Nobody can acknowledge this any more: treat it as done."""

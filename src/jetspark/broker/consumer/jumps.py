@@ -85,8 +85,7 @@ def forget_gone(consumer: Consumer, start_seq: i64) -> i64:
     if gone:
         state.last_ack_ts_ns = consumer.broker.now_ns
     for seq in [seq for seq in state.redelivered if not store.is_live(seq)]:
-        del state.redelivered[seq]
-        consumer.log.forgotten(seq)
+        consumer.forget_given_up(seq)
     return floor_consumer_seq
 
 

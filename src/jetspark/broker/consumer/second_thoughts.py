@@ -50,6 +50,13 @@ class SecondThoughts:
         self._is_needed: bool = not consumer.stream.in_memory
         self._places: list[Place] = []
         self._forgotten: dict[int, Forgotten] = {}
+        # Deliveries of messages given up, and when these left.
+        self._given_up: dict[int, tuple[int, int]] = {}
+
+    def forget_given_up(self, seq: i64, deliveries: int) -> None:
+        """A message that was given up has left the stream."""
+        if self._is_needed:
+            self._given_up[seq] = (deliveries, self._consumer.stream.store.epoch)
 
     def forget(self, seq: i64, entry: PendingEntry) -> None:
         """A message that is owed has left the stream."""
@@ -81,10 +88,14 @@ class SecondThoughts:
         if self._forgotten:
             for seq in [seq for seq, forgotten in self._forgotten.items() if forgotten.epoch <= epoch]:
                 del self._forgotten[seq]
+        if self._given_up:
+            for seq in [seq for seq, given_up in self._given_up.items() if given_up[1] <= epoch]:
+                del self._given_up[seq]
 
     def clear(self) -> None:
         self._places = []
         self._forgotten = {}
+        self._given_up = {}
 
     # -- the way back ----------------------------------------------------------------------------------------------
 
@@ -126,6 +137,9 @@ class SecondThoughts:
         consumer = self._consumer
         state = consumer.state
         store = consumer.stream.store
+        for seq, given_up in self._given_up.items():
+            if store.is_live(seq):
+                state.redelivered[seq] = given_up[0]
         owed = [seq for seq in self._forgotten if store.is_live(seq) and seq not in state.pending]
         if not owed:
             return
