@@ -62,7 +62,7 @@ def run(server: ServerProcess, url: str, folder: Path, count: int, rate: float) 
     shop.start()
     say(f"{count:,} orders, {rate:.0f} a second; anna and bert share the work, one of them pinned")
     tables = Tables(url, folder)
-    tables.start()
+    tables.start(every="1 second")
     say("three Spark queries run: archive, totals, alerts")
     try:
         with jetspark.sync.connect(url, name="demo checks") as connection:
@@ -78,7 +78,7 @@ def run(server: ServerProcess, url: str, folder: Path, count: int, rate: float) 
             wait_until(lambda: len(shop.published) == count or bool(shop.failures), "all orders")
             wait_until(lambda: shop.processed(connection) == count or bool(shop.failures), "the workers")
             shop.close()
-            say("done; Spark reads the rest from its checkpoints")
+            say("all orders are processed; Spark reads the rest")
             tables.finish()
             return report(connection, shop, tables, all_orders)
     finally:

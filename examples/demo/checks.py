@@ -45,9 +45,8 @@ def check(
     verdict.compare("stored", [row["id"] for subject, row in stored if subject == "ORDERS.new"], ids)
     verdict.compare("processed", [row["id"] for subject, row in stored if subject == "ORDERS.processed"], ids)
 
-    archive = tables.spark.read.parquet(str(tables.archive_path)).select("subject", "sequence").collect()
     sequences = {str(number) for number in range(1, len(stored) + 1)}
-    verdict.compare("archived rows", [str(row["sequence"]) for row in archive], sequences)
+    verdict.compare("archived rows", [str(sequence) for sequence in tables.archived()], sequences)
 
     alerts = [row["id"] for _, row in read(connection, "ALERTS")]
     verdict.compare("alerts", alerts, {order["id"] for order in all_orders if order["amount"] > ALERT_AMOUNT})

@@ -1,11 +1,17 @@
-"""The Spark side: an archive table, live totals and an alerts stream, all from ORDERS."""
+"""The Spark side: an archive table, live totals and an alerts stream, all from ORDERS.
+
+Three streaming queries of a few lines each. They can be stopped and started again: their checkpoints know where they
+were.
+"""
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jetspark.spark
+from jetspark.spark import pipelines, streaming
 
 from .story import ALERT_AMOUNT
 
@@ -14,87 +20,81 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 ORDER = "id string, country string, amount long"
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 
 
 class Tables:
-    """Three streaming queries. They can be stopped and started again: their checkpoints know where they were."""
+    """The queries, and the session they run in."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self._url = url
-        self._folder = folder
+        self._state = folder / "checkpoints"
         self.archive_path = folder / "archive"
         self.queries: list[StreamingQuery] = []
-        self.spark: SparkSession = jetspark.spark.session(
-            "demo", master="local[2]", **{"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
-        )
+        conf = {**SETTINGS, "spark.jetspark.servers": url}
+        self.spark: SparkSession = jetspark.spark.session("demo", master="local[2]", **conf)
         self.spark.sparkContext.setLogLevel("ERROR")
 
-    def start(self, *, until_now: bool = False) -> None:
-        """Run on and on, or only up to what is there now."""
-        trigger: dict[str, Any] = {"availableNow": True} if until_now else {"processingTime": "1 second"}
-        self.queries = [
-            self._archive().trigger(**trigger).start(),
-            self._totals().trigger(**trigger).start(),
-            self._alerts().trigger(**trigger).start(),
-        ]
+    def start(self, every: str) -> None:
+        """Begin with the first order there ever was, and go on for ever."""
+        for begin in (self._archive, self._totals, self._alerts):
+            query = begin(every)
+            self.queries.append(query)
+            # One after the other: Spark gives the Python process of a source ten seconds to come up, no more.
+            while query.isActive and query.status["message"].startswith("Initializing"):
+                threading.Event().wait(0.1)
+
+    def finish(self) -> None:
+        """Wait until everything that is stored now has been through every query, then stop them."""
+        for query in self.queries:
+            query.processAllAvailable()
+        self.stop()
 
     def stop(self) -> None:
         for query in self.queries:
             query.stop()
 
-    def finish(self) -> None:
-        """Stop, then read what is left from the same checkpoints."""
-        self.stop()
-        self.start(until_now=True)
-        for query in self.queries:
-            query.awaitTermination(120)
-
     def failures(self) -> list[str]:
         return [f"{query.name}: {query.exception()}" for query in self.queries if query.exception() is not None]
 
-    def _orders(self) -> DataFrame:
-        reader = self.spark.readStream.format("jetstream")
-        options = {"servers": self._url, "stream": "ORDERS", "startingOffsets": "earliest"}
-        return reader.options(**options).load()
+    def archived(self) -> list[int]:
+        """The sequences in the archive."""
+        rows = pipelines.read_archive(self.spark, self.archive_path).select("sequence").collect()
+        return [row["sequence"] for row in rows]
 
     def _processed(self) -> DataFrame:
+        messages = pipelines.read_messages(self.spark, "ORDERS", subjects="ORDERS.processed")
+        return pipelines.json_fields(messages, ORDER, keep=("stream", "sequence", "timestamp", "data"))
+
+    def _archive(self, every: str) -> StreamingQuery:
+        """Every message, in Parquet by day and subject."""
+        state = self._state / "archive"
+        return pipelines.archive(self.spark, "ORDERS", self.archive_path, checkpoint=state, every=every)
+
+    def _totals(self, every: str) -> StreamingQuery:
+        """Orders and amounts of every ten seconds, as they grow: the newest total is its subject's only message."""
         from pyspark.sql import functions as f
 
-        done = self._orders().where("subject = 'ORDERS.processed'")
-        parsed = done.select("timestamp", "data", f.from_json(f.col("data").cast("string"), ORDER).alias("order"))
-        return parsed.select("timestamp", "data", "order.*")
+        sums = {"orders": f.count("*"), "amount": f.sum("amount")}
+        totals = pipelines.aggregate(self._processed(), sums, window="10 seconds", late="1 minute", by=["country"])
 
-    def _archive(self) -> Any:
-        rows = self._orders().selectExpr("*", "to_date(timestamp) AS day")
-        writer = rows.writeStream.queryName("archive").format("parquet").partitionBy("day", "subject")
-        return writer.option("path", str(self.archive_path)).option("checkpointLocation", self._checkpoint("archive"))
+        def publish(changed: DataFrame, batch_id: int) -> None:
+            subject = f.concat(f.lit("TOTALS."), f.col("country"), f.lit("."), f.unix_timestamp("window_start"))
+            # A total only grows, so its size names it, whatever batch it comes from.
+            key = ["country", "window_start", "orders"]
+            messages = pipelines.as_messages(changed, subject=subject, key=key)
+            options = pipelines.sink_options(self.spark, "TOTALS")
+            messages.write.format("jetstream").options(**options).mode("append").save()
 
-    def _totals(self) -> Any:
-        """Every ten seconds of every country: the newest total is the stream's only message of its subject."""
-        from pyspark.sql import functions as f
+        writer = totals.writeStream.outputMode("update").foreachBatch(publish)
+        return streaming.start(writer, "totals", self._state / "totals", every)
 
-        windows = (
-            self._processed()
-            .withWatermark("timestamp", "1 minute")
-            .groupBy(f.window("timestamp", "10 seconds"), "country")
-        )
-        totals = windows.agg(f.count("*").alias("orders"), f.sum("amount").alias("amount")).selectExpr(
-            "concat('TOTALS.', country, '.', unix_timestamp(window.start)) AS subject",
-            "to_json(struct(country, window.start AS since, orders, amount)) AS data",
-            # A total only grows, so its size names the row, whatever partition it comes from.
-            "concat(country, '-', unix_timestamp(window.start), '-', orders) AS msg_id",
-        )
-        return self._into("TOTALS", totals, "totals").outputMode("update")
-
-    def _alerts(self) -> Any:
-        large = self._processed().where(f"amount > {ALERT_AMOUNT}")
-        rows = large.selectExpr("concat('ALERTS.', country) AS subject", "data", "concat('alert-', id) AS msg_id")
-        return self._into("ALERTS", rows, "alerts")
-
-    def _into(self, stream: str, rows: DataFrame, name: str) -> Any:
-        writer = rows.writeStream.queryName(name).format("jetstream")
-        options = {"servers": self._url, "stream": stream, "checkpointLocation": self._checkpoint(name)}
-        return writer.options(**options)
-
-    def _checkpoint(self, name: str) -> str:
-        return str(self._folder / "checkpoints" / name)
+    def _alerts(self, every: str) -> StreamingQuery:
+        """Large orders, each once, into a stream of their own."""
+        rules = [pipelines.Rule("large", f"amount > {ALERT_AMOUNT}", "ALERTS.{country}")]
+        alerts = pipelines.fan_out(self._processed(), rules)
+        writer = alerts.writeStream.format("jetstream").options(**pipelines.sink_options(self.spark, "ALERTS"))
+        return streaming.start(writer, "alerts", self._state / "alerts", every)
