@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from client.conftest import NatsServer
 from client.waiting import until
@@ -16,6 +20,7 @@ from jetspark.client import errors
 from jetspark.client.aio import Msg, connect
 from jetspark.client.headers import Headers
 from jetspark.client.sync import connect as connect_sync
+from jetspark.client.telemetry import OpenTelemetry
 
 
 class Tracer:
@@ -54,6 +59,37 @@ async def test_the_trace_goes_with_the_message(url: str, name: str) -> None:
         assert tracer.processed == ["00-abc-def-01"] * 3
         assert tracer.published == [name, f"{name}.js", f"{name}.js"]
         await stream.delete()
+
+
+async def test_opentelemetry_continues_the_senders_trace(url: str, name: str) -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    async with await connect(url, telemetry=OpenTelemetry(provider)) as connection:
+        jetstream = connection.jetstream()
+        stream = await jetstream.create_stream(name, subjects=[f"{name}.js"], storage="memory")
+        await jetstream.publish(f"{name}.js", b"12345")
+        message = await (await stream.create_consumer("worker")).next()
+        assert message is not None
+        assert message.headers["traceparent"].startswith("00-")
+        with pytest.raises(ZeroDivisionError):
+            async with message.processing():
+                raise ZeroDivisionError
+        await stream.delete()
+    sent, processed = exporter.get_finished_spans()
+    assert (sent.name, processed.name) == (f"send {name}.js", f"process {name}.js")
+    assert processed.parent is not None
+    assert processed.parent.span_id == sent.context.span_id
+    assert processed.context.trace_id == sent.context.trace_id
+    assert processed.attributes is not None
+    assert processed.attributes["messaging.message.body.size"] == 5
+    assert not processed.status.is_ok
+
+
+def test_without_opentelemetry_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.propagate", None)
+    with pytest.raises(errors.BadOptionError, match=r"jetspark\[otel\]"):
+        OpenTelemetry()
 
 
 class Embedded:

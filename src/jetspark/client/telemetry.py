@@ -40,14 +40,17 @@ def processing(telemetry: Telemetry | None, message: MessageCore) -> AbstractCon
 
 
 class OpenTelemetry:
-    """Spans and trace context by OpenTelemetry, after its conventions for messaging."""
+    """Spans and trace context by OpenTelemetry, after its conventions for messaging. Needs `jetspark[otel]`.
+
+    `connect(telemetry=OpenTelemetry())` uses the process's tracer provider; give another one to use that.
+    """
 
     def __init__(self, tracer_provider: Any = None) -> None:
         try:
             propagate: Any = import_module("opentelemetry.propagate")
             trace: Any = import_module("opentelemetry.trace")
         except ImportError:
-            raise BadOptionError("this needs the package `opentelemetry-api`") from None
+            raise BadOptionError("tracing needs OpenTelemetry: pip install 'jetspark[otel]'") from None
         self._propagate = propagate
         self._kinds = trace.SpanKind
         self._tracer = trace.get_tracer("jetspark", tracer_provider=tracer_provider)

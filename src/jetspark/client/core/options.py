@@ -7,13 +7,57 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from jetspark.client.errors import BadOptionError
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 Secret = str | Callable[[], str]
+
+
+class ConnectSettings(TypedDict, total=False):
+    """The keywords of `connect`, for type checkers: the fields of ConnectOptions but for `servers`."""
+
+    name: str
+    user: Secret
+    password: Secret
+    token: Secret
+    nkey_seed: str
+    nkey_seed_file: str
+    credentials_file: str
+    jwt: Secret
+    tls: Any
+    tls_hostname: str
+    tls_first: bool
+    websocket_headers: dict[str, str] | None
+    inbox_prefix: str
+    echo: bool
+    verbose: bool
+    pedantic: bool
+    connect_timeout: float
+    request_timeout: float
+    drain_timeout: float
+    ping_interval: float
+    ping_outstanding_max: int
+    allow_reconnect: bool
+    reconnect_attempts_max: int
+    reconnect_wait: float
+    reconnect_wait_max: float
+    retry_first_connect: bool
+    randomize_servers: bool
+    ignore_discovered_servers: bool
+    pending_bytes_max: int
+    publish_window: int
+    publish_timeout: float
+    server: Any
+    on_error: Callable[[BaseException], Any] | None
+    on_disconnect: Callable[[], Any] | None
+    on_reconnect: Callable[[], Any] | None
+    on_close: Callable[[], Any] | None
+    on_lame_duck: Callable[[], Any] | None
+    on_discovered_server: Callable[[str], Any] | None
+    telemetry: Any
 
 
 @dataclass(kw_only=True)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from jetspark.client.core.frames import pattern_bytes, queue_bytes
-from jetspark.client.core.options import DEFAULT_URL, ConnectOptions
+from jetspark.client.core.options import DEFAULT_URL, ConnectOptions, ConnectSettings
 from jetspark.client.core.routes import DROP_NEW, DROP_OLD
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError
@@ -199,11 +199,25 @@ class Connection:
         return self._core.close_error
 
 
-def connect(servers: str | list[str] = DEFAULT_URL, **options: Any) -> Connection:
+def connect(servers: str | list[str] = DEFAULT_URL, **options: Unpack[ConnectSettings]) -> Connection:
     """Connect to a NATS server, one of several, or (with `server=`) one inside this process.
 
-    Options are the fields of `ConnectOptions`. Fails at once when no server answers or the credentials are refused;
-    after the first success it reconnects by itself for as long as it takes.
+    Fails at once when no server answers or the credentials are refused; after the first success it reconnects by
+    itself for as long as it takes. URLs are `nats://`, `tls://`, `ws://` or `wss://`. Times are in seconds.
+
+    - Who you are, one kind: `user` and `password`; `token`; `nkey_seed` or `nkey_seed_file`; `credentials_file`; `jwt`
+      (with `nkey_seed` unless it is a bearer's). Secrets may be functions, asked at every connect. `name` is shown by
+      the server's monitoring.
+    - The wire: `tls` (True, or an SSLContext), `tls_hostname`, `tls_first`, `websocket_headers`, `inbox_prefix`
+      ("_INBOX"), `echo` (True: messages of your own come back to you), `verbose`, `pedantic`.
+    - Waiting: `connect_timeout` (2), `request_timeout` (5), `publish_timeout` (5), `drain_timeout` (30),
+      `ping_interval` (120) and `ping_outstanding_max` (2).
+    - Coming back: `allow_reconnect` (True), `reconnect_attempts_max` (-1: no limit), `reconnect_wait` (0.1) growing up
+      to `reconnect_wait_max` (5) with jitter, `retry_first_connect` (False), `randomize_servers` (True),
+      `ignore_discovered_servers` (False).
+    - Buffers: `pending_bytes_max` (8 MiB) of output while disconnected, `publish_window` (4000) of `publish_async`.
+    - Hooks, with asyncio also coroutine functions: `on_error(error)`, `on_disconnect()`, `on_reconnect()`,
+      `on_close()`, `on_lame_duck()`, `on_discovered_server(url)`; and `telemetry`, such as `OpenTelemetry()`.
     """
     connection = Connection(ConnectOptions(servers=servers, **options))
     connection._link.open()
