@@ -27,8 +27,13 @@ def connection_options(spark: SparkSession) -> dict[str, str]:
 
 
 def read_messages(spark: SparkSession, stream: str, **options: Any) -> DataFrame:
-    """The messages of a stream (several, with commas) as they come: a streaming DataFrame."""
+    """The messages of a stream (several, with commas) as they come: a streaming DataFrame.
+
+    From the first one stored, where the bare source begins with the next to come: a pipeline is to have them all.
+    """
     chosen = {**connection_options(spark), "stream": stream, **_texts(options)}
+    if not {name.lower() for name in chosen} & {"startingoffsets", "startingtimestamp"}:
+        chosen["startingOffsets"] = "earliest"
     return spark.readStream.format(FORMAT).options(**chosen).load()
 
 

@@ -7,7 +7,7 @@ what was begun. The server says what is left. So a run is watched from outside, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jetspark.clock import Clock, SystemClock
@@ -29,8 +29,7 @@ class Meter:
 
     started_s: float
     first: int | None = None
-    last_line: str = ""
-    seen: dict[str, int] = field(default_factory=dict)
+    seen: tuple[int, int] | None = None
 
     def line(self, status: Status, now_s: float) -> str | None:
         """One line, or None when nothing is new."""
@@ -43,14 +42,16 @@ class Meter:
             self.first = done
         behind = sum(stream.behind or 0 for stream in streams)
         rows = done - self.first
+        if not rows:
+            # Spark takes its time to start, which is not the speed of the run.
+            self.started_s = now_s
         rate = rows / max(now_s - self.started_s, 0.001)
         line = f"{rows:,} messages, {rate:,.0f} messages/s, lag {behind:,}"
         if behind:
             line += f", {duration_words(behind / rate if rows else None)} left"
-        if (rows, behind) == (self.seen.get("rows"), self.seen.get("behind")):
-            return None
-        self.seen = {"rows": rows, "behind": behind}
-        return line
+        is_news = (rows, behind) != self.seen
+        self.seen = (rows, behind)
+        return line if is_news else None
 
 
 def batches_running(checkpoints: dict[str, Checkpoint]) -> dict[str, int]:
