@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 
     from jetspark.spark.java import ensure_java
     from jetspark.spark.lag import LagListener
+    from jetspark.spark.reporting import ProgressReporter
     from jetspark.spark.session import session
     from jetspark.spark.source import JetStreamDataSource
 
-__all__ = ["JetStreamDataSource", "LagListener", "ensure_java", "register", "session"]
+__all__ = ["JetStreamDataSource", "LagListener", "ProgressReporter", "ensure_java", "register", "session"]
 
 _HOMES = {
     "JetStreamDataSource": "jetspark.spark.source",
     "LagListener": "jetspark.spark.lag",
+    "ProgressReporter": "jetspark.spark.reporting",
     "ensure_java": "jetspark.spark.java",
     "session": "jetspark.spark.session",
 }

@@ -1,0 +1,126 @@
+"""Progress of queries, reported into a bucket that the dashboard reads."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jetspark.client.sync import connect
+from jetspark.errors import JetsparkError
+from jetspark.server.dashboard.pipelines import BUCKET as SHOWN_BUCKET
+from jetspark.server.embedded import serve
+from jetspark.spark.reporting import BUCKET, ProgressReporter, Reports, key_of, sink_name, sources_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def stored(url: str) -> dict[str, dict[str, Any]]:
+    """Every report in the bucket, by key."""
+    with connect(url) as client:
+        bucket = client.jetstream().key_value(BUCKET)
+        return {key: json.loads(bucket.get(key).value) for key in bucket.keys()}  # noqa: SIM118 (a bucket is no dict)
+
+
+def test_reports_go_where_the_dashboard_looks() -> None:
+    assert BUCKET == SHOWN_BUCKET
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("orders", "orders"), ("Orders → archive", "Orders_archive"), ("a.b/c", "a.b/c"), ("é", "_"), ("", "_")],
+)
+def test_a_name_becomes_a_key(name: str, key: str) -> None:
+    assert key_of(name) == key
+
+
+def test_sources_are_read_from_end_offsets_and_others_are_passed_over() -> None:
+    ours = json.dumps({"v": 1, "streams": {"ORDERS": {"seq": 12}, "PAYMENTS": {"seq": 3}}})
+
+    assert sources_of([ours, None, "17", "not json", '{"streams": 3}']) == [
+        {"stream": "ORDERS", "end_seq": 12},
+        {"stream": "PAYMENTS", "end_seq": 3},
+    ]
+
+
+def test_a_sink_is_named_in_a_word() -> None:
+    assert sink_name("org.apache.spark.sql.execution.streaming.ConsoleTable$@4f2") == "ConsoleTable$"
+    assert sink_name("FileSink[file:/data/archive]") == "FileSink"
+    assert sink_name("") == ""
+
+
+def test_the_newest_report_of_each_name_is_in_the_bucket_after_closing() -> None:
+    with serve() as server:
+        reports = Reports(lambda: connect(server.url))
+        for batch in range(50):
+            reports.put("archive", {"batch": batch})
+        reports.put("alerts", {"batch": 1})
+        reports.close()
+        reports.put("too late", {})
+
+        assert stored(server.url) == {
+            "archive": {"name": "archive", "batch": 49},
+            "alerts": {"name": "alerts", "batch": 1},
+        }
+
+
+def test_a_server_that_cannot_be_told_is_mentioned_once_and_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
+    def refused() -> Any:
+        raise JetsparkError("nobody there")
+
+    caplog.set_level(logging.WARNING, "jetspark.spark")
+    reports = Reports(refused)
+    for name in ("one", "two", "three"):
+        reports.put(name, {})
+    reports.close()
+
+    assert len([record for record in caplog.records if "cannot report the progress" in record.message]) == 1
+
+
+def test_a_query_is_reported_while_it_runs_and_when_it_ended(spark: SparkSession, tmp_path: Path) -> None:
+    with serve() as server:
+        with connect(server.url) as client:
+            streams = client.jetstream()
+            streams.create_stream("ORDERS", subjects=["orders.*"])
+            for number in range(20):
+                streams.publish("orders.new", b"%d" % number)
+        ended = threading.Event()
+
+        class Told(ProgressReporter):
+            """Spark tells its listeners a moment after the query has ended."""
+
+            def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+                super().onQueryTerminated(event)
+                ended.set()
+
+        reporter = Told(server.url)
+        spark.streams.addListener(reporter)
+        try:
+            rows = spark.readStream.format("jetstream").option("servers", server.url).option("stream", "ORDERS").load()
+            query = (
+                rows.writeStream.queryName("archive")
+                .option("checkpointLocation", str(tmp_path / "state"))
+                .format("parquet")
+                .option("path", str(tmp_path / "table"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+            assert ended.wait(20)
+        finally:
+            spark.streams.removeListener(reporter)
+            reporter.close()
+
+        report = stored(server.url)["archive"]
+
+    assert report["state"] == "stopped"
+    assert report["sources"] == [{"stream": "ORDERS", "end_seq": 20}]
+    # An empty look at the stream may have followed the batch.
+    assert report["input_rows"] in (0, 20)
+    assert report["batch_duration_ms"] >= 0
+    assert report["sink"] == "FileSink"
