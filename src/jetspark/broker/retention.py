@@ -134,6 +134,11 @@ class RetentionKeeper(TimerOwner):
             return
         stream.remove(seq, False)
 
+    def acknowledged(self, seq: i64) -> None:
+        """A consumer acknowledged what it no longer owes (it was reset since): the message goes if nobody needs it."""
+        if self._stream.keeps_by_interest and not self._is_needed(seq):
+            self._stream.remove(seq, False)
+
     def _is_needed(self, seq: i64) -> bool:
         stream = self._stream
         for consumer in stream.unfiltered:

@@ -161,3 +161,20 @@ def a_reset_after_everything_was_acknowledged(run: Run) -> None:
     run.publish("S.b", "x")
     run.pull("S", "C", {"batch": 2, "no_wait": True}).take_until_status()
     run.api("CONSUMER.RESET.S.C")
+
+
+@scenario()
+def an_ack_from_before_a_reset_frees_its_message(run: Run) -> None:
+    for retention in ("interest", "workqueue"):
+        for policy in ("explicit", "all"):
+            if retention == "workqueue" and policy == "all":
+                continue
+            name = f"{retention}-{policy}"
+            run.stream(name, retention=retention, quiet=True)
+            run.consumer(name, "C", ack_policy=policy, quiet=True)
+            run.fill(f"{name}.a", 3)
+            first, second = run.fetch(name, "C", 2)
+            run.api(f"CONSUMER.RESET.{name}.C", {"seq": 3})
+            run.ack(second)
+            run.ack(first)
+            run.until(f"STREAM.INFO.{name}", lambda document: document["state"]["messages"] == 1)

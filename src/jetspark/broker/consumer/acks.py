@@ -84,6 +84,8 @@ def acknowledge_one(consumer: Consumer, stream_seq: i64) -> None:
         consumer.log.forgotten(stream_seq)
         consumer.mark_dirty()
         consumer.stream.retention.consumed(stream_seq)
+    else:
+        consumer.stream.retention.acknowledged(stream_seq)
 
 
 def is_full(consumer: Consumer) -> bool:
@@ -135,6 +137,8 @@ def acknowledge_all(consumer: Consumer, stream_seq: i64, consumer_seq: i64) -> N
     consumer.mark_dirty()
     for seq in done:
         consumer.stream.retention.consumed(seq)
+    if stream_seq not in done:
+        consumer.stream.retention.acknowledged(stream_seq)
 
 
 def refuse(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveries: i64, body: bytes) -> None:

@@ -309,6 +309,9 @@ class Consumer(TimerOwner):
         """The picked message could not go out: it is next again, uncounted."""
         if not self.picked_is_new:
             self.redelivery.push_front(self.picked_seq)
+        elif not self.first_list:
+            # What was passed over to find it is not looked at again.
+            self.next_seq = self.picked_seq
 
     # -- delivering ------------------------------------------------------------------------------------------------
 

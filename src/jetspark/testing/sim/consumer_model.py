@@ -210,10 +210,10 @@ class ConsumerModel:
 
     # -- acknowledgements ----------------------------------------------------------------------------------------
 
-    def acknowledged(self, seq: int, body: bytes, now_ns: int) -> None:
-        """An acknowledgement arrived, of something that can have been delivered."""
+    def acknowledged(self, seq: int, body: bytes, now_ns: int, floor_seq: int) -> None:
+        """An acknowledgement arrived, of something that can have been delivered; the floor is that before it."""
         if body in (b"", b"+ACK", b"+OK") or body.startswith((b"+NXT", b"+TERM")):
-            self._done(seq)
+            self._done(seq, floor_seq)
         elif body.startswith(b"-NAK"):
             self._refused(seq, body, now_ns)
         elif body == b"+WPI":
@@ -222,7 +222,7 @@ class ConsumerModel:
             if owed is not None and owed.not_before_ns > now_ns:
                 owed.not_before_ns = now_ns + self.wait_ns(owed.deliveries)
 
-    def _done(self, seq: int) -> None:
+    def _done(self, seq: int, floor_seq: int) -> None:
         if self.config.ack_policy == AckPolicy.ALL:
             done = [owed for owed in self.pending if owed <= seq]
             for owed in done:
@@ -230,10 +230,14 @@ class ConsumerModel:
             self.settled.update(done)
             for owed in done:
                 self.stream.consumed(owed)
+            if seq not in done and seq > floor_seq:
+                self.stream.acknowledged(seq)
         elif self.pending.pop(seq, None) is not None or seq in self.given_up:
             self.given_up.discard(seq)
             self.settled.add(seq)
             self.stream.consumed(seq)
+        else:
+            self.stream.acknowledged(seq)
 
     def _refused(self, seq: int, body: bytes, now_ns: int) -> None:
         owed = self.pending.get(seq)

@@ -325,6 +325,11 @@ class StreamModel:
             return
         self.remove(seq)
 
+    def acknowledged(self, seq: int) -> None:
+        """A message was acknowledged that its consumer no longer owes."""
+        if self.config.retention != Retention.LIMITS and seq in self.messages and not self._is_needed(seq):
+            self.remove(seq)
+
     def _is_needed(self, seq: int) -> bool:
         subject = self.messages[seq].subject
         return any(consumer.accepts(subject) and consumer.needs(seq) for consumer in self.consumers.values())

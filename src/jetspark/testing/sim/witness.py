@@ -54,6 +54,8 @@ class Witness:
         self.broker: Broker | None = None
         self.in_flight: PendingCommit | None = None
         # The ack floor and the place of a consumer just before it is changed.
+        # The ack floor, and where a reset would go on after.
+        self._ack_floor_before = 0
         self._floor_before = 0
         self._next_before = 0
         self._had_list = False
@@ -96,8 +98,9 @@ class Witness:
         elif isinstance(op, AckOp) or (isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.")):
             stream = self.jetstream.streams.get(op.stream)
             own = stream.consumers.get(op.consumer) if stream is not None else None
-            self._floor_before = 0
+            self._floor_before = self._ack_floor_before = 0
             if own is not None:
+                self._ack_floor_before = int(own.state.floor_stream_seq)
                 looked_at = min(own.settled_seq, own.next_seq - 1)
                 self._floor_before = int(max(own.state.floor_stream_seq, looked_at))
             self._next_before = int(own.next_seq) if own is not None else 0
@@ -136,7 +139,7 @@ class Witness:
         if op.seq >= self._next_before and not self._had_list:
             # Not delivered yet, or not any more: it means nothing.
             return
-        model.acknowledged(op.seq, op.body, now_ns)
+        model.acknowledged(op.seq, op.body, now_ns, self._ack_floor_before)
         if op.reply and not op.body.startswith(b"+NXT"):
             is_final = op.body in (b"", b"+ACK") or op.body.startswith(b"+TERM")
             waits = self._next_commit() if not consumer.in_memory else 0
