@@ -14,7 +14,11 @@ from jetspark.client.sync import connect
 from jetspark.errors import JetsparkError
 from jetspark.server.dashboard.pipelines import BUCKET as SHOWN_BUCKET
 from jetspark.server.embedded import serve
-from jetspark.spark.reporting import BUCKET, ProgressReporter, Reports, key_of, sink_name, sources_of
+from jetspark.spark.pipelines.graph import JETSTREAM, Flow, Graph, Input
+from jetspark.spark.pipelines.run_reports import RunReports
+from jetspark.spark.pipelines.status import FlowStatus, Status, StreamStatus
+from jetspark.spark.report_writer import BUCKET, Reports, key_of
+from jetspark.spark.reporting import ProgressReporter, sink_name, sources_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +84,42 @@ def test_a_server_that_cannot_be_told_is_mentioned_once_and_does_no_harm(caplog:
     reports.close()
 
     assert len([record for record in caplog.records if "cannot report the progress" in record.message]) == 1
+
+
+def test_a_declared_pipeline_reports_each_flow_that_reads_a_stream() -> None:
+    with serve() as server:
+        read = Input("ORDERS", JETSTREAM, {"servers": server.url, "stream": "ORDERS"}, True)
+        flows = (Flow("db.archive", "archive", (read,), ""), Flow("db.totals", "totals", (), ""))
+        reports = RunReports(Graph("shop", (), flows))
+        status = Status("shop", None, [FlowStatus("db.archive", "archive", 3, "", [StreamStatus("ORDERS", 100)])])
+        reports.take(status, 10.0)
+        status.flows[0].streams[0].done = 300
+        reports.take(status, 12.0)
+        reports.end("failed", "no such column")
+
+        found = stored(server.url)
+
+    assert found == {
+        "shop.archive": {
+            "name": "shop.archive",
+            "state": "failed",
+            "batch": 3,
+            "processed_rows_per_second": 0,
+            "sources": [{"stream": "ORDERS", "end_seq": 300}],
+            "sink": "archive",
+            "error": "no such column",
+        }
+    }
+
+
+def test_a_pipeline_without_streams_reports_to_nobody() -> None:
+    reports = RunReports(None)
+
+    reports.take(Status("shop", None, [FlowStatus("f", "t", 1, "", [StreamStatus("ORDERS", 1)])]), 1.0)
+
+    reports.end("finished")
+
+    assert "jetspark-reports" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_query_is_reported_while_it_runs_and_when_it_ended(spark: SparkSession, tmp_path: Path) -> None:

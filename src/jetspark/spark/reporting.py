@@ -2,19 +2,16 @@
 
     spark.streams.addListener(jetspark.spark.ProgressReporter("nats://127.0.0.1:4222"))
 
-Decided here: which key a report has, what of Spark's progress it says (docs/dashboard.md lists the fields), and that a
-report is never worth a query: it is written by a thread of its own, the newest wins, and one that cannot be written is
-logged and left. Not known here: who reads it.
+Decided here: what of Spark's progress a report says (docs/dashboard.md lists the fields). How it is written is
+`report_writer`'s; who reads it is not known.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import re
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
@@ -23,101 +20,10 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from jetspark.client.errors import BucketNotFoundError
-from jetspark.errors import JetsparkError
+from jetspark.spark.report_writer import Reports
 
 if TYPE_CHECKING:
-    from jetspark.client.sync import Connection, KeyValue
-
-BUCKET: Final = "jetspark_pipelines"
-# A pipeline that has been over for a day is of no interest any more.
-TTL_S: Final = 24 * 3600
-CLOSE_TIMEOUT_S: Final = 5.0
-_KEY: Final = re.compile(r"[^-/_=.a-zA-Z0-9]+")
-
-log = logging.getLogger("jetspark.spark")
-
-
-def key_of(name: str) -> str:
-    """A key for a name: what a key cannot hold becomes an underscore."""
-    return _KEY.sub("_", name).strip(".") or "_"
-
-
-class Reports:
-    """Writes reports to one server, in the background. Call `close` to have the last ones written."""
-
-    def __init__(self, connect: Callable[[], Connection]) -> None:
-        self._connect = connect
-        self._waiting: dict[str, dict[str, Any]] = {}
-        self._changed = threading.Condition()
-        self._is_closing = False
-        self._thread: threading.Thread | None = None
-        self._connection: Connection | None = None
-        self._bucket: KeyValue | None = None
-        self._has_failed = False
-
-    def put(self, name: str, report: dict[str, Any]) -> None:
-        """Write this report soon, in the place of one that still waits."""
-        with self._changed:
-            if self._is_closing:
-                return
-            self._waiting[name] = {"name": name, **report}
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="jetspark-reports", daemon=True)
-                self._thread.start()
-            self._changed.notify()
-
-    def close(self) -> None:
-        """Write what waits, within a few seconds, and let go of the connection."""
-        with self._changed:
-            self._is_closing = True
-            self._changed.notify()
-            thread = self._thread
-        if thread is not None:
-            thread.join(CLOSE_TIMEOUT_S)
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._waiting and not self._is_closing:
-                    self._changed.wait()
-                waiting, self._waiting = self._waiting, {}
-                is_closing = self._is_closing
-            for name, report in waiting.items():
-                self._write(name, report)
-            if is_closing:
-                self._drop()
-                return
-
-    def _write(self, name: str, report: dict[str, Any]) -> None:
-        try:
-            if self._bucket is None:
-                self._connection = self._connect()
-                self._bucket = _bucket(self._connection)
-            self._bucket.put(key_of(name), json.dumps(report))
-            self._has_failed = False
-        except (JetsparkError, OSError) as error:
-            # Once is enough: a server that cannot be told will often not be told.
-            level = logging.DEBUG if self._has_failed else logging.WARNING
-            log.log(level, "cannot report the progress of %s: %s", name, error)
-            self._has_failed = True
-            self._drop()
-
-    def _drop(self) -> None:
-        connection, self._connection, self._bucket = self._connection, None, None
-        if connection is not None:
-            try:
-                connection.close()
-            except (JetsparkError, OSError) as error:
-                log.debug("closing the connection of reports: %s", error)
-
-
-def _bucket(connection: Connection) -> KeyValue:
-    streams = connection.jetstream()
-    try:
-        return streams.key_value(BUCKET)
-    except BucketNotFoundError:
-        return streams.create_key_value(BUCKET, ttl=TTL_S, storage="memory")
+    from jetspark.client.sync import Connection
 
 
 class ProgressReporter(StreamingQueryListener):

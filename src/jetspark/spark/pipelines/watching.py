@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.clock import Clock, SystemClock
 from jetspark.errors import JetsparkError
+from jetspark.spark.pipelines.run_reports import RunReports
 from jetspark.spark.pipelines.status import Checkpoint, Status, read_checkpoints, read_status
 from jetspark.spark.streaming import Interrupts, duration_words
 
@@ -67,18 +68,27 @@ def all_done(waited: dict[str, int], checkpoints: dict[str, Checkpoint]) -> bool
 def watch(run: PipelineRun, graph: Graph | None, say: Callable[[str], None], clock: Clock | None = None) -> bool:
     """Watch a run to its end, saying how it goes; whether it was interrupted."""
     clock = clock or SystemClock()
-    meter = Meter(clock.monotonic_ns() / 1e9)
+    meter, reports = Meter(clock.monotonic_ns() / 1e9), RunReports(graph)
     with Interrupts().watching() as interrupts:
         while not run.wait(LOOK_EVERY_S if not interrupts.count else STILL_EVERY_S):
             if interrupts.count:
                 _end(run, interrupts, say)
+                reports.end("stopped")
                 return True
-            _say_progress(run, graph, meter, say, clock)
+            _say_progress(run, graph, meter, reports, say, clock)
+    # A short run may be over before anybody looked.
+    _say_progress(run, graph, meter, reports, say, clock)
+    reports.end("finished" if run.outcome.status == 0 else "failed", run.outcome.error)
     return False
 
 
 def _say_progress(
-    run: PipelineRun, graph: Graph | None, meter: Meter, say: Callable[[str], None], clock: Clock
+    run: PipelineRun,
+    graph: Graph | None,
+    meter: Meter,
+    reports: RunReports,
+    say: Callable[[str], None],
+    clock: Clock,
 ) -> None:
     if graph is None:
         return
@@ -87,7 +97,9 @@ def _say_progress(
     except (JetsparkError, OSError):
         # A checkpoint may be half written at any moment, and a picture of progress is not worth a run.
         return
-    line = meter.line(status, clock.monotonic_ns() / 1e9)
+    now_s = clock.monotonic_ns() / 1e9
+    reports.take(status, now_s)
+    line = meter.line(status, now_s)
     if line is not None:
         say(line)
 
