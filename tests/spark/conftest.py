@@ -38,6 +38,8 @@ CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": False,
     "spark.sql.streaming.stopTimeout": "30s",
+    # A Python worker on a busy machine may take a while to start.
+    "spark.python.authenticate.socketTimeout": "90s",
 }
 
 
@@ -57,8 +59,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session of the run."""
-    warehouse = tmp_path_factory.mktemp("warehouse")
-    made = session("jetspark tests", master="local[2]", **{"spark.sql.warehouse.dir": str(warehouse), **CONF})
+    folders = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        # Kept for the test that looks for secrets in it.
+        "spark.eventLog.enabled": True,
+        "spark.eventLog.dir": f"file:{tmp_path_factory.mktemp('events')}",
+        "spark.eventLog.compress": False,
+    }
+    made = session("jetspark tests", master="local[2]", **folders, **CONF)
     made.sparkContext.setLogLevel("ERROR")
     yield made
     made.stop()

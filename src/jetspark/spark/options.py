@@ -22,7 +22,9 @@ WRITE = "write"
 BOTH = (READ, WRITE)
 
 # Spark adds these to what the user gave; they are no mistake of the user's.
-SPARKS_OWN = ("queryname", "checkpointlocation", "path")
+SPARKS_OWN = ("queryname", "checkpointlocation", "path", "provider", "location", "owner", "is_managed_location")
+# CREATE TABLE repeats every option with this in front.
+TABLE_PREFIX = "option."
 PREFIX = "nats."
 HIDDEN = "***"
 
@@ -131,7 +133,7 @@ def read_options(raw: Mapping[str, str], declared: Sequence[Option], side: str) 
     given: dict[str, str] = {}
     for spelled, text in raw.items():
         key = spelled.lower()
-        if key in SPARKS_OWN and key not in spellings:
+        if (key in SPARKS_OWN and key not in spellings) or key.startswith(TABLE_PREFIX):
             continue
         option = spellings.get(key) or spellings.get(key.removeprefix(PREFIX))
         if option is None:
