@@ -315,6 +315,8 @@ class Stream:
     def purge_unread(self) -> None:
         """Drop everything of a stream that nobody reads."""
         assert not self.consumers, self.consumers
+        if self.store.last_seq == 0:
+            self.was_purged_unused = True
         self.store.purge_below(self.store.last_seq + 1)
         if self.features is not None:
             self.features.purged()

@@ -274,3 +274,17 @@ def a_purge_forgets_what_was_given_up(run: Run) -> None:
     run.consumer_info("S", "C")
     run.api("STREAM.PURGE.S", {"filter": "S.c"})
     run.consumer_info("S", "C")
+
+
+@scenario()
+def a_purge_moves_the_floor_to_before_what_is_still_owed(run: Run) -> None:
+    for storage in ("file", "memory"):
+        run.stream(storage, storage=storage, quiet=True)
+        for subject in "cbacbc":
+            run.publish(f"{storage}.{subject}", "x")
+        run.consumer(storage, "C", filter_subject=f"{storage}.b", quiet=True)
+        run.fetch(storage, "C", 2)
+        run.api(f"STREAM.PURGE.{storage}", {"keep": 4})
+        run.consumer_info(storage, "C")
+        run.api(f"STREAM.PURGE.{storage}", {"keep": 1})
+        run.consumer_info(storage, "C")

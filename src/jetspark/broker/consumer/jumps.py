@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
+from jetspark.broker.consumer import floor
 from jetspark.protocol.subjects import is_subset
 
 if TYPE_CHECKING:
@@ -31,11 +32,14 @@ def purge_requested(consumer: Consumer, subject: bytes, first_left_seq: i64) -> 
         consumer.first_list_at = 0
     if consumer.next_seq < start_seq:
         consumer.next_seq = start_seq
-    floor_consumer_seq = forget_gone(consumer, start_seq if state.floor_stream_seq < start_seq else 0)
+    floor_before_seq = state.floor_stream_seq
+    floor_consumer_seq = forget_gone(consumer, start_seq if floor_before_seq < start_seq else 0)
     if start_seq > 0:
         # What it still owes may be older than the purged: from before its filter was changed.
         is_past = not state.pending or start_seq <= min(state.pending)
-        if state.floor_stream_seq < start_seq and is_past:
+        # The floor may have gone further already, to just before the first message still owed.
+        is_behind = state.floor_stream_seq < start_seq
+        if is_behind and is_past:
             state.floor_stream_seq = start_seq - 1
             state.floor_consumer_seq = floor_consumer_seq
             consumer.log.floor(floor_consumer_seq, start_seq - 1)
@@ -48,7 +52,8 @@ def purge_requested(consumer: Consumer, subject: bytes, first_left_seq: i64) -> 
             for seq in list(state.redelivered):
                 del state.redelivered[seq]
                 consumer.log.forgotten(seq)
-        move_delivered(consumer, max(place_seq, start_seq) - 1)
+        if not state.pending or is_behind or state.floor_stream_seq == floor_before_seq:
+            move_delivered(consumer, max(place_seq, start_seq) - 1)
     consumer.mark_dirty()
     consumer.recount()
 
@@ -73,7 +78,7 @@ def forget_gone(consumer: Consumer, start_seq: i64) -> i64:
     store = consumer.stream.store
     state = consumer.state
     floor_consumer_seq = state.floor_consumer_seq
-    gone = [seq for seq in state.pending if not store.is_live(seq)]
+    gone = sorted(seq for seq in state.pending if not store.is_live(seq))
     for seq in gone:
         entry = state.pending.pop(seq)
         consumer.second_thoughts.forget(seq, entry)
@@ -82,6 +87,8 @@ def forget_gone(consumer: Consumer, start_seq: i64) -> i64:
         state.redelivered.pop(seq, None)
         consumer.redelivery.unqueue(seq)
         consumer.log.forgotten(seq)
+        if floor.advance(state, seq, entry):
+            consumer.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
     if gone:
         state.last_ack_ts_ns = consumer.broker.now_ns
     for seq in [seq for seq in state.redelivered if not store.is_live(seq)]:

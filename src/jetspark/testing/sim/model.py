@@ -338,6 +338,8 @@ class StreamModel:
         """A consumer left or looks elsewhere: what nobody needs goes."""
         if self.config.retention == Retention.INTEREST:
             self.remove_many([seq for seq in self.seqs if not self._is_needed(seq)])
+            if not self.consumers and self.last_seq == 0:
+                self.was_purged_unused = True
 
     def due_ns(self, kept: Message) -> int:
         """When a message may leave by time; 0 for never."""
