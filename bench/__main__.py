@@ -14,11 +14,13 @@ import shlex
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from bench.client_jobs import CLIENT_JOBS, ClientJob, measure_client
 from bench.jobs import JOBS, Job
+from bench.spark_jobs import PARTS, is_wanted, measure_spark
 from jetspark.testing.processes import jetspark_server_command, nats_server_command
 
 Row = dict[str, Any]
@@ -36,18 +38,9 @@ def main() -> int:
         print(f"{key}: {value}")
     rows: list[Row] = []
     print_heading()
-    for job in JOBS:
-        if arguments.job and job.name not in arguments.job:
-            continue
-        for row in measure(job, ours, theirs, arguments):
-            rows.append(row)
-            print_row(row)
-    for client_job in CLIENT_JOBS:
-        if arguments.job and client_job.name not in arguments.job and "client" not in arguments.job:
-            continue
-        for row in measure_clients(client_job, theirs, arguments):
-            rows.append(row)
-            print_row(row)
+    for row in measure_all(ours, theirs, arguments):
+        rows.append(row)
+        print_row(row)
     if arguments.json:
         document = {"machine": machine, "quick": arguments.quick, "rows": rows}
         Path(arguments.json).parent.mkdir(parents=True, exist_ok=True)
@@ -58,14 +51,26 @@ def main() -> int:
     return 1 if missed and arguments.strict else 0
 
 
+def measure_all(ours: list[str], theirs: list[str], arguments: argparse.Namespace) -> Iterator[Row]:
+    """Every job that was asked for, in turn."""
+    for job in JOBS:
+        if not arguments.job or job.name in arguments.job:
+            yield from measure(job, ours, theirs, arguments)
+    for client_job in CLIENT_JOBS:
+        if not arguments.job or client_job.name in arguments.job or "client" in arguments.job:
+            yield from measure_clients(client_job, theirs, arguments)
+    if is_wanted(arguments.job):
+        yield from measure_spark(ours, theirs, arguments)
+
+
 def job_names() -> list[str]:
-    return [job.name for job in JOBS] + [job.name for job in CLIENT_JOBS]
+    return [job.name for job in JOBS] + [job.name for job in CLIENT_JOBS] + list(PARTS)
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument(
-        "--job", action="append", help=f"one of: {', '.join(job_names())}; client for all of its kind (repeatable)"
+        "--job", action="append", help=f"one of: {', '.join(job_names())}; client or spark for all of its kind"
     )
     parser.add_argument("--quick", action="store_true", help="few messages and one round: for trying things out")
     parser.add_argument("--rounds", type=int, default=0, help="pairs of runs a job (3; quick: 1)")

@@ -65,6 +65,13 @@ def source_schema(options: Options) -> StructType:
     return StructType([field for field in full_schema() if field.name not in left_out])
 
 
+def schema_without_extras() -> StructType:
+    """The columns that need not be asked for."""
+    from pyspark.sql.types import StructType
+
+    return StructType([field for field in full_schema() if field.name not in (HEADERS, TIMESTAMP_NS)])
+
+
 def check_schema(schema: StructType) -> None:
     """Refuse a user's schema with columns that are not there, or are of another type."""
     known = {field.name: field for field in full_schema()}
