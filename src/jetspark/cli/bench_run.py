@@ -8,6 +8,7 @@ its stdin ends it stops. Not known here: what a client does, and how results are
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
@@ -156,7 +157,9 @@ def main() -> None:
         sys.stdout.buffer.flush()
 
     def watch() -> None:
-        orders.readline()
+        if not orders.readline():
+            # Nobody is there to be told a result: end now, in the middle of whatever it is.
+            os._exit(1)
         stopped.set()
 
     def wait_for_start() -> None:
