@@ -154,7 +154,7 @@ def _text(gathered: Gathered) -> tuple[bytes, str]:
     from prometheus_client.exposition import generate_latest
     from prometheus_client.registry import Collector
 
-    from jetspark.server.metrics_families import families
+    from jetspark.server.metrics_families import families, tables
 
     class Once(Collector):
         """Gives what it was given."""
@@ -162,4 +162,4 @@ def _text(gathered: Gathered) -> tuple[bytes, str]:
         def collect(self) -> Iterable[Metric]:
             return families(gathered)
 
-    return generate_latest(Once()), _CONTENT_TYPE
+    return generate_latest(Once()) + tables(gathered).encode(), _CONTENT_TYPE

@@ -1,8 +1,9 @@
 """The metric families of /metrics, made from gathered numbers.
 
-Decided here: the names, the words that explain them, and their labels. Counters under other projects' names are written
-untyped, because the library adds `_total` to a counter's name and theirs have none. Runs on a thread of its own and
-touches nothing but what it was given.
+Decided here: the names, the words that explain them, and their labels. Streams and consumers may be thousands, each
+with the same long labels on eight lines: theirs is the one text not written by the library. Counters under other
+projects' names are written untyped, because the library adds `_total` to a counter's name and theirs have none.
+Runs on a thread of its own and touches nothing but what it was given.
 """
 
 from __future__ import annotations
@@ -92,8 +93,6 @@ def families(gathered: Gathered) -> Iterator[Metric]:
     for key, value in gathered.connz.items():
         yield _gauge(f"gnatsd_connz_{key}", f"{key} of the open connections", ("server_id",), [([server_id], value)])
     yield from _jetstream_server(gathered.jsz, server)
-    yield from _table(STREAM_FIGURES, STREAM_LABELS, gathered.streams)
-    yield from _table(CONSUMER_FIGURES, CONSUMER_LABELS, gathered.consumers)
     yield from _surveyor(gathered)
     yield from _acknowledgements(gathered)
     yield from _own(gathered, server_id, name)
@@ -133,11 +132,6 @@ def _jetstream_server(jsz: dict[str, Any], labels: list[str]) -> Iterator[Metric
     }
     for name, (words, value) in figures.items():
         yield _gauge(f"jetstream_server_{name}", words, SERVER_LABELS, [(labels, value)])
-
-
-def _table(figures: Sequence[tuple[str, str]], labels: Sequence[str], rows: list[Row]) -> Iterator[Metric]:
-    for position, (name, words) in enumerate(figures):
-        yield _gauge(name, words, labels, ((values, numbers[position]) for values, numbers in rows))
 
 
 def _surveyor(gathered: Gathered) -> Iterator[Metric]:
@@ -198,3 +192,28 @@ def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
     yield _gauge(
         "jetspark_build_info", "Always 1; the version is a label", (*labels, "version"), [([*values, __version__], 1)]
     )
+
+
+def tables(gathered: Gathered) -> str:
+    """The figures of streams and consumers, in the library's form, with the labels of each written once."""
+    return _table(STREAM_FIGURES, STREAM_LABELS, gathered.streams) + _table(
+        CONSUMER_FIGURES, CONSUMER_LABELS, gathered.consumers
+    )
+
+
+def _table(figures: Sequence[tuple[str, str]], names: Sequence[str], rows: list[Row]) -> str:
+    labelled = [(_label_text(names, values), numbers) for values, numbers in rows]
+    lines: list[str] = []
+    for position, (name, words) in enumerate(figures):
+        lines.append(f"# HELP {name} {words}\n# TYPE {name} gauge\n")
+        lines.extend(f"{name}{{{labels}}} {float(numbers[position])}\n" for labels, numbers in labelled)
+    return "".join(lines)
+
+
+def _label_text(names: Sequence[str], values: Sequence[str]) -> str:
+    pairs = sorted(zip(names, values, strict=True))
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

@@ -7,7 +7,6 @@ asked the JetStream API for himself. Not known here: HTTP, and how it looks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark import __version__
@@ -18,7 +17,7 @@ from jetspark.broker.stream import Stream
 from jetspark.server.connz import connz
 from jetspark.server.dashboard.logins import Viewer
 from jetspark.server.dashboard.pinned import pinned_client, waiting_pulls
-from jetspark.server.dashboard.sampler import Sampler
+from jetspark.server.dashboard.sampler import AccountFigures, Sampler
 from jetspark.server.dashboard.series import STEP_S, Series
 from jetspark.server.histogram import LATENCY_BOUNDS_S, quantile_s
 from jetspark.server.query import Query
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.server.server import Server
 
-_TOP: Final = 6
 _ROWS_MAX: Final = 200
 # Ten minutes beside a name.
 _SPARK_COUNT: Final = 60
@@ -60,21 +58,21 @@ class Views:
     def figures(self, viewer: Viewer) -> dict[str, Any]:
         """The numbers at the top of the page, small enough to send with every beat."""
         server, jetstream = self._server, viewer.account.jetstream
-        streams = self._streams(viewer)
+        sums = self._sums(viewer)
         document: dict[str, Any] = dict(self._sampler.figures)
         commits = server.commit_figures.commits
         document.update(
             now=format_time(server.clock.now_ns()),
             uptime_s=(server.clock.now_ns() - server.start_ns) // 1_000_000_000,
-            streams=len(streams),
-            consumers=sum(len(stream.consumers) for stream in streams),
-            messages=sum(int(stream.store.message_count) for stream in streams),
-            bytes=sum(int(stream.store.byte_count) for stream in streams),
+            streams=sums.streams,
+            consumers=sums.consumers,
+            messages=sums.messages,
+            bytes=sums.bytes,
             storage_used=jetstream.used(False),
             storage_max=_limit(jetstream.max_storage, server.broker.options.max_storage),
             memory_used=jetstream.used(True),
             memory_max=_limit(jetstream.max_memory, server.broker.options.max_memory),
-            stored_rate=sum(track.in_rate for stream in streams if (track := self._sampler.streams.get(stream))),
+            stored_rate=sums.in_rate,
             commit_p99_ever_ms=1000 * quantile_s(LATENCY_BOUNDS_S, commits.counts, 0.99),
             commit_count=commits.total,
             commit_failures=server.broker.commit_failures,
@@ -91,10 +89,7 @@ class Views:
 
     def overview(self, viewer: Viewer) -> dict[str, Any]:
         """The first view: figures, the last hour, what is busiest and what lags most."""
-        streams = self._streams(viewer)
-        consumers = [consumer for stream in streams for consumer in self._consumers(viewer, stream)]
-        busiest = nlargest(_TOP, streams, key=lambda item: (self._in_rate(item), int(item.store.message_count)))
-        lagging = nlargest(_TOP, consumers, key=lambda item: (int(item.num_pending()), len(item.state.pending)))
+        sums = self._sums(viewer)
         hidden = () if viewer.sees_server else _SERVER_ONLY
         series = {
             name: ring.until(self._sampler.step)
@@ -106,9 +101,22 @@ class Views:
             "step_s": STEP_S,
             "series": series,
             "commit_buckets": self._commit_buckets(),
-            "busiest": [self._stream_row(stream) for stream in busiest],
-            "lagging": [self._consumer_row(consumer) for consumer in lagging],
+            "busiest": [self._stream_row(stream) for stream in sums.busiest if not stream.deleted],
+            "lagging": [self._consumer_row(consumer) for consumer in sums.lagging if not consumer.deleted],
         }
+
+    def _sums(self, viewer: Viewer) -> AccountFigures:
+        """What the sampler added up; for a viewer who may not see everything, what he may see."""
+        known = self._sampler.accounts.get(viewer.account)
+        if known is not None and not viewer.is_restricted:
+            return known
+        sums = AccountFigures()
+        for stream in self._streams(viewer):
+            sums.add_stream(stream, self._in_rate(stream))
+            for consumer in self._consumers(viewer, stream):
+                sums.add_consumer(consumer)
+        sums.finish()
+        return sums
 
     def _commit_buckets(self) -> list[dict[str, float]]:
         """Every commit since the start by how long it took; the last bucket has no bound."""

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
+from jetspark.broker.account import Account
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
 from jetspark.server.dashboard.series import STEP_S, Series
@@ -29,6 +31,8 @@ PASS_UNWATCHED_S: Final = float(STEP_S)
 WATCHED_FOR_NS: Final = 15_000_000_000
 # Streams and consumers looked at between two turns of the loop: about a millisecond.
 SLICE_COUNT: Final = 200
+# Streams and consumers of an account that its overview names.
+TOP_COUNT: Final = 6
 # About 1.5 kB each; what never moved has none.
 SERIES_MAX: Final = 6000
 
@@ -91,6 +95,40 @@ class ConsumerTrack:
         self.pass_number = 0
 
 
+class AccountFigures:
+    """Sums over the streams of one account, and those of them that matter most."""
+
+    def __init__(self) -> None:
+        self.streams = 0
+        self.consumers = 0
+        self.messages = 0
+        self.bytes = 0
+        self.in_rate = 0.0
+        self.busiest: list[Stream] = []
+        self.lagging: list[Consumer] = []
+        # Everything, with what it is ranked by, until the sum is made.
+        self._ranked_streams: list[tuple[float, int, Stream]] = []
+        self._ranked_consumers: list[tuple[int, int, Consumer]] = []
+
+    def add_stream(self, stream: Stream, in_rate: float) -> None:
+        self.streams += 1
+        self.messages += int(stream.store.message_count)
+        self.bytes += int(stream.store.byte_count)
+        self.in_rate += in_rate
+        self._ranked_streams.append((in_rate, int(stream.store.message_count), stream))
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        self.consumers += 1
+        self._ranked_consumers.append((int(consumer.num_pending()), len(consumer.state.pending), consumer))
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        streams = nlargest(TOP_COUNT, self._ranked_streams, key=lambda item: item[:2])
+        consumers = nlargest(TOP_COUNT, self._ranked_consumers, key=lambda item: item[:2])
+        self.busiest, self.lagging = [item[2] for item in streams], [item[2] for item in consumers]
+        self._ranked_streams, self._ranked_consumers = [], []
+
+
 class Sampler:
     """The memory of one server's dashboard."""
 
@@ -99,6 +137,7 @@ class Sampler:
         self.observations = observations
         self.streams: dict[Stream, StreamTrack] = {}
         self.consumers: dict[Consumer, ConsumerTrack] = {}
+        self.accounts: dict[Account, AccountFigures] = {}
         self.figures: dict[str, float] = dict.fromkeys(SERVER_SERIES, 0.0)
         self.server_series = {name: Series() for name in SERVER_SERIES}
         self.step = 0
@@ -155,11 +194,13 @@ class Sampler:
         self._sample_server(elapsed_s)
         left = SLICE_COUNT
         for account in list(self._server.broker.accounts.values()):
+            sums = AccountFigures()
             for stream in list(account.jetstream.streams.values()):
-                self._sample_stream(stream, elapsed_s)
+                sums.add_stream(stream, self._sample_stream(stream, elapsed_s))
                 left -= 1
                 for consumer in list(stream.consumers.values()):
                     self._sample_consumer(consumer, elapsed_s)
+                    sums.add_consumer(consumer)
                     left -= 1
                     if left <= 0:
                         left = SLICE_COUNT
@@ -167,6 +208,8 @@ class Sampler:
                 if left <= 0:
                     left = SLICE_COUNT
                     await asyncio.sleep(0)
+            sums.finish()
+            self.accounts[account] = sums
         self._forget_gone()
         passed, self._passed = self._passed, asyncio.Event()
         passed.set()
@@ -209,7 +252,8 @@ class Sampler:
 
     # -- streams and consumers ---------------------------------------------------------------------------------------
 
-    def _sample_stream(self, stream: Stream, elapsed_s: float) -> None:
+    def _sample_stream(self, stream: Stream, elapsed_s: float) -> float:
+        """Remember where it stands; its rate."""
         store = stream.store
         last_seq = int(store.last_seq)
         track = self.streams.get(stream)
@@ -220,6 +264,7 @@ class Sampler:
         track.last_seq = last_seq
         track.in_series = self._put(track.in_series, track.in_rate)
         track.stored_series = self._put(track.stored_series, int(store.byte_count))
+        return track.in_rate
 
     def _sample_consumer(self, consumer: Consumer, elapsed_s: float) -> None:
         delivered = int(consumer.state.delivered_consumer_seq)
