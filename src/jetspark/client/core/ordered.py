@@ -10,10 +10,19 @@ from typing import Final
 
 from mypy_extensions import i64
 
+from jetspark.client.core.message import MessageCore, status_code
 from jetspark.client.core.metadata import sequences
+from jetspark.client.core.pull import PullBuffer
 
 IS_NATIVE: Final = not __file__.endswith(".py")
 _DOT: Final = 46
+_SPACE: Final = 32
+
+# What is to be done with a message whose turn has come.
+GIVE: Final = 0
+GIVE_AND_PULL: Final = 1
+STATUS: Final = 2
+GAP: Final = 3
 
 
 class OrderCheck:
@@ -63,6 +72,20 @@ class OrderCheck:
         self.consumer_sequence = expected
         self._last_reply = reply
         return True
+
+
+def judge(message: MessageCore, position: OrderCheck, buffer: PullBuffer) -> int:
+    """Everything there is to decide about a message of an ordered consumer, in one call."""
+    block = message.header_block
+    if block and block[8] == _SPACE and status_code(block):
+        return STATUS
+    if not position.accept(message.reply_bytes):
+        return GAP
+    if buffer.max_bytes:
+        buffer.took(message.size_bytes)
+    else:
+        buffer.pending_messages -= 1
+    return GIVE_AND_PULL if buffer.wants() else GIVE
 
 
 def _is_delivery_plain(reply: bytes, expected: int) -> bool:

@@ -15,7 +15,7 @@ from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundErro
 from jetspark.client.arrow_batches import BatchBuilder
 from jetspark.client.configs import consumer_config
 from jetspark.client.core import pull
-from jetspark.client.core.ordered import OrderCheck
+from jetspark.client.core.ordered import GIVE_AND_PULL, STATUS, OrderCheck, judge
 from jetspark.client.core.pull import PullRequest, meaning, pending_numbers
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
@@ -278,31 +278,22 @@ class OrderedConsuming(Consuming):
         self._pull()
 
     def __next__(self) -> Msg:
-        queue = self._queue
-        buffer = self._buffer
-        accept = self._position.accept
         while True:
+            queue = self._queue
             if not queue or self._stopped:
                 self._wait()
-                queue = self._queue
                 continue
             message: Msg = queue.popleft()
-            block = message.header_block
-            if block and block[8] == 32 and message.status_code:
-                self._on_status(message)
-                queue = self._queue
-                continue
-            if not accept(message.reply_bytes):
-                self._restart()
-                queue = self._queue
-                continue
-            if buffer.max_bytes:
-                buffer.took(message.size_bytes)
-            else:
-                buffer.pending_messages -= 1
-            if buffer.wants():
+            verdict = judge(message, self._position, self._buffer)
+            if not verdict:
+                return message
+            if verdict == GIVE_AND_PULL:
                 self._pull()
-            return message
+                return message
+            if verdict == STATUS:
+                self._on_status(message)
+            else:
+                self._restart()
 
     def _admit(self, message: Msg) -> bool:
         is_status = bool(message.header_block) and message.status_code != 0
