@@ -43,7 +43,7 @@ def test_a_good_java_of_the_machine_is_taken(tmp_path: Path, monkeypatch: pytest
 def test_without_a_good_one_it_is_jdk4pys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
     folder = fake_java(tmp_path, said).parent if said else tmp_path
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", f"{folder}:/bin")
+    monkeypatch.setenv("PATH", str(folder))
 
     home = ensure_java()
 
