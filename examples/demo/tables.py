@@ -37,6 +37,9 @@ class Tables:
         conf = {**SETTINGS, "spark.jetspark.servers": url}
         self.spark: SparkSession = jetspark.spark.session("demo", master="local[2]", **conf)
         self.spark.sparkContext.setLogLevel("ERROR")
+        # So that the dashboard shows how far each query is.
+        self._reporter = jetspark.spark.ProgressReporter(url)
+        self.spark.streams.addListener(self._reporter)
 
     def start(self, every: str) -> None:
         """Begin with the first order there ever was, and go on for ever."""
@@ -56,6 +59,7 @@ class Tables:
     def stop(self) -> None:
         for query in self.queries:
             query.stop()
+        self._reporter.close()
 
     def failures(self) -> list[str]:
         return [f"{query.name}: {query.exception()}" for query in self.queries if query.exception() is not None]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from typing import Any, Final
 
 from jetspark.api.timestamps import format_time
@@ -23,7 +24,10 @@ SEARCH_MAX: Final = 20_000
 _SLICE: Final = 500
 PREVIEW_BYTES: Final = 400
 BODY_BYTES_MAX: Final = 512 * 1024
+BYTES_SHOWN_MAX: Final = 4096
 SUBJECTS_MAX: Final = 200
+# All but tab, line ends and escape, which terminals use for colours.
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 class BadFilter(Exception):
@@ -87,16 +91,23 @@ def _document(view: RecordView, size_max: int) -> dict[str, Any]:
         ],
         "truncated": len(payload) > size_max,
     }
-    shown = payload[:size_max]
+    text = _text(payload[:size_max], is_cut=document["truncated"])
+    if text is not None:
+        document["text"] = text
+    else:
+        document["base64"] = base64.b64encode(payload[:BYTES_SHOWN_MAX]).decode()
+    return document
+
+
+def _text(shown: bytes, *, is_cut: bool) -> str | None:
+    """The bytes as text, None when they are none: not UTF-8, or with control characters nobody types."""
+    if _CONTROL.search(shown):
+        return None
     try:
-        document["text"] = shown.decode()
+        return shown.decode()
     except UnicodeDecodeError as error:
         # A character cut in two by the limit is no reason to call it binary.
-        if document["truncated"] and error.start >= len(shown) - 3:
-            document["text"] = shown[: error.start].decode()
-        else:
-            document["base64"] = base64.b64encode(shown[:4096]).decode()
-    return document
+        return shown[: error.start].decode() if is_cut and error.start >= len(shown) - 3 else None
 
 
 async def subjects(stream: Stream, text: str) -> dict[str, Any]:

@@ -17,9 +17,10 @@ function open(content) {
   return box;
 }
 
-export function showDialog(title, ...content) {
-  const box = open(h("div.inside", {}, h("h2", {}, title), ...content,
-    h("div.actions", {}, h("button.button", { type: "button", on: { click: () => box.close() } }, "Close"))));
+// `actions` stand beside the button that closes, which has the focus.
+export function showDialog(title, content, actions = []) {
+  const box = open(h("div.inside", {}, h("h2", {}, title), content,
+    h("div.actions", {}, actions, h("button.button", { type: "button", autofocus: true, on: { click: () => box.close() } }, "Close"))));
   return box;
 }
 

@@ -50,6 +50,7 @@ export function plot({ title, lines, stepS, show, floor = 0, isSize = false }) {
   });
   const box = h("div.plot", { plot: { lines, total, stepS, show } }, svg);
   for (const share of [0, 0.5, 1]) box.append(h("span.y", { css: { top: `${HEIGHT * share}px` } }, show(top * (1 - share))));
+  if (!lines.some((line) => line.values.length)) box.append(h("span.none", {}, "nothing in the last hour"));
   box.append(h("div.x", {}, h("span", {}, `${minutes} min ago`), h("span", {}, `${minutes / 2} min`), h("span", {}, "now")));
   return box;
 }

@@ -37,8 +37,8 @@ export async function connections() {
     const row = rows.find((one) => String(one.cid) === cid);
     if (!row) return;
     const subjects = row.subscriptions_list ?? [];
-    dialogs.showDialog(row.name || `Connection ${row.cid}`, facts([["Number", row.cid], ["Address", row.ip ? `${row.ip}:${row.port}` : "inside the server"], ["Client", [row.lang, row.version].filter(Boolean).join(" ")], ["User", row.authorized_user ?? ""], ["Account", row.account ?? row.name_tag ?? ""], ["Since", f.when(row.start)], ["TLS", row.tls_version ?? ""]]),
-      h("span.label", {}, `${subjects.length} subscriptions`), subjects.length ? h("pre", {}, subjects.join("\n")) : h("p.faint", {}, "none"));
+    dialogs.showDialog(row.name || `Connection ${row.cid}`, [facts([["Number", row.cid], ["Address", row.ip ? `${row.ip}:${row.port}` : "inside the server"], ["Client", [row.lang, row.version].filter(Boolean).join(" ")], ["User", row.authorized_user ?? ""], ["Account", row.account ?? row.name_tag ?? ""], ["Since", f.when(row.start)], ["TLS", row.tls_version ?? ""]]),
+      h("span.label", {}, `${subjects.length} subscriptions`), subjects.length ? h("pre", {}, subjects.join("\n")) : h("p.faint", {}, "none")]);
   });
   sort.addEventListener("change", refresh);
   state.addEventListener("change", refresh);

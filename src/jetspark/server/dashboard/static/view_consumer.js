@@ -44,7 +44,7 @@ function content(document_) {
   const { row, series, step_s: stepS } = document_;
   const behind = document_.last_seq ? row.delivered_seq / document_.last_seq : 1;
   return [tiles(document_), h("div.grid", {},
-    card("w4", "Lag", "", body(plot({ title: "Lag", stepS, show: f.count, lines: [{ name: "lag", values: series.lag }] }))),
+    card("w4", "Lag", "", body(plot({ title: "Lag", stepS, show: f.count, floor: 4, lines: [{ name: "lag", values: series.lag }] }))),
     card("w4", "Messages out per second", "", body(plot({ title: "Messages out per second", stepS, show: f.rate, lines: [{ name: "out", values: series.out }] }))),
     card("w4", "Ack latency, sampled", "", body(plot({ title: "Ack latency", stepS, show: f.ms, lines: [{ name: "mean", values: series.ack_ms }] }))),
     priority(document_),

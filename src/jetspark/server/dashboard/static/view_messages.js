@@ -36,11 +36,11 @@ async function openMessage(stream, seq, refresh) {
   const [title, content] = show(message);
   const remove = session.allow_changes
     ? h("button.button.danger", { type: "button", on: { click: () => { box.close(); dialogs.ask(`Delete message ${seq}`, `Delete message ${seq} of ${stream}? It cannot be brought back.`, "Delete", () => post(["streams", stream, "messages", seq, "delete"], {}), refresh); } } }, "Delete") : "";
-  const box = dialogs.showDialog(`Message ${f.exact(seq)}`,
+  const box = dialogs.showDialog(`Message ${f.exact(seq)}`, [
     facts([["Subject", h("span.mono", {}, message.subject)], ["Stored", f.when(message.time)], ["Size", `${f.exact(message.size)} bytes`]]),
     h("span.label", {}, "Headers"),
     message.headers.length ? facts(message.headers.map(([name, value]) => [name, h("span.mono", {}, value || " ")])) : h("p.faint", {}, "none"),
-    h("span.label", {}, title), content, remove);
+    h("span.label", {}, title), content], remove);
 }
 
 const columns = () => [

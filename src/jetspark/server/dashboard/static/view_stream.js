@@ -61,7 +61,7 @@ const consumers = (document_) => card("w12", "Consumers", "", document_.consumer
 
 function configuration(document_) {
   const { config } = document_;
-  return h("div.grid", {}, card("w6", "Settings", "", body(facts([
+  return h("div.grid", {}, card("w6 top", "Settings", "", body(facts([
     ["Created", f.when(document_.created)], ["Retention", config.retention], ["Storage", config.storage], ["Discard", config.discard],
     ["Most messages", config.max_msgs > 0 ? f.exact(config.max_msgs) : "no limit"], ["Most bytes", config.max_bytes > 0 ? f.bytes(config.max_bytes) : "no limit"],
     ["Oldest message", config.max_age ? f.nanoseconds(config.max_age) : "no limit"], ["Messages per subject", config.max_msgs_per_subject > 0 ? f.exact(config.max_msgs_per_subject) : "no limit"],
