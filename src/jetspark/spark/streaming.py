@@ -92,7 +92,7 @@ class Watched:
     def line(self) -> str:
         """One line for a person."""
         text = f"batch {self.last_batch}: {self.rows:,} rows, {self.rate:,.0f} rows/s, lag {self.behind:,} messages"
-        if self.behind_s:
+        if self.behind and self.behind_s:
             text += f" ({self.behind_s:,.0f} s)"
         if self.behind:
             text += f", {duration_words(self.left_s)} left"

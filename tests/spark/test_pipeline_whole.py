@@ -1,0 +1,282 @@
+"""Each whole pipeline, run on real streams: what went in comes out, once, in order, also when it runs again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.sql import functions as f
+
+from jetspark.client.headers import Headers
+from jetspark.client.sync import JetStream, Stream
+from jetspark.spark import pipelines
+from jetspark.spark.pipelines import Rule
+from jetspark.spark.pipelines.archive_files import archive_files
+from jetspark.spark.pipelines.archiving import SEQUENCE_HEADER, STREAM_HEADER, TIME_HEADER
+from jetspark.spark.pipelines.delta_table import append_batch
+from jetspark.spark.streaming import follow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def target(js: JetStream) -> Iterator[Stream]:
+    """Another stream, which takes `OUT.<its name>.>`."""
+    name = f"T{uuid.uuid4().hex[:12]}"
+    made = js.create_stream(name, subjects=[f"{name}.>"])
+    yield made
+    js.delete_stream(name)
+
+
+def publish(stream: Stream, documents: list[dict[str, Any]], subject: str = "new") -> None:
+    js = stream.jetstream
+    for document in documents:
+        js.publish_async(f"{stream.name}.{subject}", json.dumps(document).encode())
+    js.flush(30)
+
+
+def stored(stream: Stream) -> list[Any]:
+    last = stream.info().state.last_seq
+    return [stream.get_msg(sequence) for sequence in range(1, last + 1)]
+
+
+def documents_in(stream: Stream) -> list[dict[str, Any]]:
+    return [json.loads(message.data) for message in stored(stream)]
+
+
+def moment(time_ns: int) -> str:
+    whole = datetime.fromtimestamp(time_ns // 1_000_000_000, UTC)
+    return f"{whole:%Y-%m-%dT%H:%M:%S}.{time_ns % 1_000_000_000:09d}Z"
+
+
+def finish(query: StreamingQuery) -> None:
+    follow(query, say=lambda text: None)
+
+
+def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in frame.collect()]
+
+
+def write_to(rows: DataFrame, stream: Stream, url: str, checkpoint: Path) -> None:
+    writer = rows.writeStream.format("jetstream").option("servers", url).option("stream", stream.name)
+    finish(writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start())
+
+
+def test_an_archive_keeps_everything_and_a_replay_gives_it_back_in_order(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
+) -> None:
+    place = {"servers": url, "maxOffsetsPerTrigger": 7}
+    for number in range(1, 21):
+        headers = Headers([("Color", "red"), ("Color", "blue"), ("Nats-Rollup-Like", "x")])
+        js.publish(f"{stream.name}.s{number % 3}", b"%d" % number, headers=headers, msg_id=f"id-{number}")
+    archive, state = tmp_path / "archive", tmp_path / "state"
+    finish(pipelines.archive(spark, stream.name, archive, checkpoint=state, **place))
+    js.publish(f"{stream.name}.s0", b"21")
+    finish(pipelines.archive(spark, stream.name, archive, checkpoint=state, **place))
+    originals = stored(stream)
+    archived = sorted(pipelines.read_archive(spark, archive).collect(), key=lambda row: row.sequence)
+    assert [row.sequence for row in archived] == list(range(1, 22))
+    assert [bytes(row.data) for row in archived] == [message.data for message in originals]
+    day = moment(originals[0].timestamp_ns)[:10]
+    assert (archive / f"day={day}" / f"subject_key={stream.name}.s1").is_dir()
+
+    files_before = len(archive_files(archive))
+    done = pipelines.compact(archive, checkpoint=state)
+    assert done.files_before == files_before
+    assert done.files_after == len(archive_files(archive)) < files_before
+    again = sorted(pipelines.read_archive(spark, archive).collect(), key=lambda row: row.sequence)
+    assert again == archived
+
+    info = stream.info()
+    js.delete_stream(stream.name)
+    fresh = js.create_stream(stream.name, subjects=info.config.subjects)
+    pipelines.replay(spark, archive, stream.name, servers=url)
+    pipelines.replay(spark, archive, stream.name, servers=url)
+    replayed = stored(fresh)
+    assert [message.subject for message in replayed] == [message.subject for message in originals]
+    assert [message.data for message in replayed] == [message.data for message in originals]
+    first = replayed[0].headers
+    assert first.get_all("Color") == ["red", "blue"]
+    assert first["Jetspark-Archived-Nats-Msg-Id"] == "id-1"
+    assert first[STREAM_HEADER] == stream.name
+    assert [message.headers[SEQUENCE_HEADER] for message in replayed] == [str(one.seq) for one in originals]
+    assert [one.headers[TIME_HEADER] for one in replayed] == [moment(one.timestamp_ns) for one in originals]
+
+
+def test_a_replay_may_choose_its_messages(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
+) -> None:
+    for number in range(6):
+        js.publish(f"{stream.name}.{'even' if number % 2 == 0 else 'odd'}", b"%d" % number)
+    finish(pipelines.archive(spark, stream.name, tmp_path / "a", checkpoint=tmp_path / "s", servers=url))
+    stream.purge()
+    pipelines.replay(spark, tmp_path / "a", stream.name, where="subject LIKE '%.odd'", servers=url)
+    last = stream.info().state
+    assert [stream.get_msg(seq).data for seq in range(last.first_seq, last.last_seq + 1)] == [b"1", b"3", b"5"]
+
+
+def test_windows_close_when_they_are_late_enough_and_leave_out_what_comes_after(
+    spark: SparkSession, url: str, stream: Stream, target: Stream, tmp_path: Path
+) -> None:
+    def at(minute: float, amount: int) -> dict[str, Any]:
+        return {"at": (NOON + timedelta(minutes=minute)).isoformat(), "country": "de", "amount": amount}
+
+    def run() -> None:
+        messages = pipelines.read_messages(spark, stream.name, servers=url)
+        orders = pipelines.json_fields(messages, "at TIMESTAMP, country STRING, amount INT", keep=["subject"])
+        values = {"orders": f.count("*"), "amount": f.sum("amount")}
+        windows = pipelines.aggregate(orders, values, late="2 minutes", by=["country"], time="at")
+        table = windows.writeStream.format("parquet").option("path", str(tmp_path / "table"))
+        finish(table.option("checkpointLocation", str(tmp_path / "one")).trigger(availableNow=True).start())
+        closed = spark.readStream.schema(windows.schema).parquet(str(tmp_path / "table"))
+        rows = pipelines.as_messages(closed, subject=f"{target.name}.minute", key=["window_start", "country"])
+        write_to(rows, target, url, tmp_path / "two")
+
+    publish(stream, [at(0, 1), at(0.5, 2), at(1, 4), at(5, 8)])
+    run()
+    found = spark.read.parquet(str(tmp_path / "table")).orderBy("window_start")
+    assert [(row.orders, row.amount) for row in found.collect()] == [(2, 3), (1, 4)]
+    # The first is older than any window that is open; the second opens one and closes that of minute 5.
+    publish(stream, [at(0.9, 100), at(20, 16)])
+    run()
+    assert [(one["orders"], one["amount"]) for one in documents_in(target)] == [(2, 3), (1, 4), (1, 8)]
+
+
+def test_the_same_order_sent_again_days_later_is_passed_on_once(
+    spark: SparkSession, url: str, stream: Stream, target: Stream, tmp_path: Path
+) -> None:
+    def at(day: float, number: int) -> dict[str, Any]:
+        return {"at": (NOON + timedelta(days=day)).isoformat(), "id": number}
+
+    def run() -> None:
+        messages = pipelines.read_messages(spark, stream.name, servers=url)
+        orders = pipelines.json_fields(messages, "at TIMESTAMP, id LONG", keep=["subject", "data"])
+        first = pipelines.dedupe(orders, ["id"], within="3 days", time="at")
+        rows = pipelines.as_messages(first, subject=f"{target.name}.clean", key=["id"], data=f.col("data"))
+        write_to(rows, target, url, tmp_path / "state")
+
+    publish(stream, [at(0, 1), at(0.1, 2), at(0.2, 1)])
+    run()
+    publish(stream, [at(2, 1), at(2.1, 3)])
+    run()
+    assert sorted(one["id"] for one in documents_in(target)) == [1, 2, 3]
+
+
+def test_two_streams_are_joined_within_the_time_that_was_given(
+    spark: SparkSession, url: str, stream: Stream, target: Stream, tmp_path: Path
+) -> None:
+    def at(minute: float, number: int, **more: Any) -> dict[str, Any]:
+        return {"at": (NOON + timedelta(minutes=minute)).isoformat(), "id": number, **more}
+
+    publish(stream, [at(0, 1, amount=10), at(1, 2, amount=20), at(2, 3, amount=30)])
+    publish(target, [at(5, 1, carrier="ship"), at(90, 2, carrier="late"), at(1, 3, carrier="before")])
+    orders = pipelines.json_fields(
+        pipelines.read_messages(spark, stream.name, servers=url), "at TIMESTAMP, id LONG, amount INT", keep=[]
+    )
+    shipments = pipelines.json_fields(
+        pipelines.read_messages(spark, target.name, servers=url), "at TIMESTAMP, id LONG, carrier STRING", keep=[]
+    )
+    found = pipelines.join_streams(orders, shipments, on=["id"], within="1 hour", time="at")
+    writer = found.selectExpr("id", "amount", "right.carrier").writeStream.format("parquet")
+    writer = writer.option("path", str(tmp_path / "table")).option("checkpointLocation", str(tmp_path / "state"))
+    finish(writer.trigger(availableNow=True).start())
+    assert rows_of(spark.read.parquet(str(tmp_path / "table"))) == [(1, 10, "ship")]
+
+
+def test_messages_go_where_the_rules_say(
+    spark: SparkSession, url: str, stream: Stream, target: Stream, tmp_path: Path
+) -> None:
+    publish(
+        stream,
+        [
+            {"id": 1, "country": "de", "amount": 5000},
+            {"id": 2, "country": "fr", "amount": 5},
+            {"id": 3, "country": "a.b >", "amount": 5000},
+        ],
+    )
+    messages = pipelines.read_messages(spark, stream.name, servers=url)
+    document = f.from_json(f.col("data").cast("string"), "id LONG, country STRING, amount DOUBLE")
+    rules = [
+        Rule("big", "order.amount > 1000", f"{target.name}.big.{{order.country}}"),
+        Rule("home", "order.country = 'de'", f"{target.name}.home"),
+    ]
+    rows = pipelines.fan_out(messages.withColumn("order", document), rules, otherwise=f"{target.name}.rest")
+    write_to(rows, target, url, tmp_path / "state")
+    sent = sorted(
+        (message.subject.removeprefix(f"{target.name}."), json.loads(message.data)["id"]) for message in stored(target)
+    )
+    assert sent == [("big.a_b_", 3), ("big.de", 1), ("home", 1), ("rest", 2)]
+
+
+def test_ack_times_are_measured_from_the_samples_of_the_server(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream
+) -> None:
+    metrics = js.create_stream(f"M{uuid.uuid4().hex[:12]}", subjects=[f"$JS.EVENT.METRIC.CONSUMER.ACK.{stream.name}.>"])
+    publish(stream, [{"id": number} for number in range(10)])
+    consumer = stream.create_consumer("sampled", sample_freq="100")
+    for message in consumer.fetch(10, expires=10):
+        message.ack_sync()
+    assert wait_for_messages(metrics, 10)
+    samples = pipelines.read_stored(spark, metrics.name, servers=url)
+    (row,) = (
+        pipelines.ack_latency(samples, window="1 hour")
+        .groupBy("stream", "consumer")
+        .agg(
+            f.sum("samples").alias("samples"), f.max("longest_ms").alias("longest"), f.sum("redelivered").alias("again")
+        )
+        .collect()
+    )
+    js.delete_stream(metrics.name)
+    assert (row.stream, row.consumer, row.samples, row.again) == (stream.name, "sampled", 10, 0)
+    assert 0 < row.longest < 60_000
+
+
+def wait_for_messages(stream: Stream, count: int) -> bool:
+    """Metrics are published without an ack; the last of them is waited for with a consumer."""
+    return len(list(stream.ordered_consumer().fetch(count, expires=20))) == count
+
+
+def test_a_delta_table_has_each_row_once_also_when_a_batch_runs_again(
+    spark: SparkSession, url: str, stream: Stream, tmp_path: Path
+) -> None:
+    from deltalake import DeltaTable
+
+    table, state = tmp_path / "table", tmp_path / "state"
+
+    def run() -> None:
+        messages = pipelines.read_messages(spark, stream.name, servers=url, maxOffsetsPerTrigger=4)
+        orders = pipelines.json_fields(messages, "id LONG", keep=["subject", "sequence", "timestamp"])
+        finish(pipelines.lakehouse(orders, table, checkpoint=state))
+
+    publish(stream, [{"id": number} for number in range(10)])
+    run()
+    # As after a crash between the table's commit and Spark's own: the batch is not known to be done.
+    newest = max((state / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+    (newest.parent / f".{newest.name}.crc").unlink()
+    newest.unlink()
+    publish(stream, [{"id": 10}])
+    run()
+    found = DeltaTable(str(table)).to_pyarrow_table()
+    assert sorted(found.column("id").to_pylist()) == list(range(11))
+    assert sorted(found.column("sequence").to_pylist()) == list(range(1, 12))
+    assert str(found.schema.field("timestamp").type) == "timestamp[us, tz=UTC]"
+
+
+def test_a_delta_batch_that_is_in_the_table_is_not_appended_again(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(3)
+    assert append_batch(rows, str(tmp_path / "t"), "writer", 0)
+    assert not append_batch(rows, str(tmp_path / "t"), "writer", 0)
+    assert append_batch(rows, str(tmp_path / "t"), "another", 0)
+    with pytest.raises(pipelines.PipelineError, match="has not these columns: name"):
+        append_batch(rows.withColumn("name", f.lit("x")), str(tmp_path / "t"), "writer", 1)
+    shutil.rmtree(tmp_path / "t")
