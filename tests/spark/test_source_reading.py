@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -184,6 +185,25 @@ def test_a_read_goes_on_in_mid_range_after_the_server_was_killed(
         read += batch.to_pylist()
 
     assert sequences(read) == list(range(1, 3001))
+
+
+def test_a_task_that_takes_its_time_is_not_taken_for_a_silent_server(
+    url: str, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jetspark.client.sync.scanning.IN_FLIGHT_ROWS", 200)
+    fill(stream, 1000)
+    query = Query(url, stream.name, startingOffsets="earliest", readMode="consumer", batchSize="100",
+                  pollTimeoutMs="2000", numRetries="0")  # fmt: skip
+    start, end = query.plan()
+    rows = query.reader.read(query.reader.partitions(start, end)[0])
+    read = next(rows).to_pylist()
+    busy_until_s = time.monotonic() + 2.5
+    wait_until(lambda: time.monotonic() > busy_until_s)
+
+    for batch in rows:
+        read += batch.to_pylist()
+
+    assert sequences(read) == list(range(1, 1001))
 
 
 def test_a_server_that_does_not_come_back_fails_the_read_in_the_end() -> None:

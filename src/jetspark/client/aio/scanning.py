@@ -176,6 +176,8 @@ class ArrowScan(OrderedArrowConsuming):
         return table([batch async for batch in self if batch.num_rows], self.schema)
 
     async def __anext__(self) -> pyarrow.RecordBatch:
+        # What the caller did meanwhile is no silence of the server's.
+        self._heard_s = self._link.now()
         try:
             return await super().__anext__()
         except (StopAsyncIteration, JetsparkError):

@@ -177,6 +177,8 @@ class ArrowScan(OrderedArrowConsuming):
         return table([batch for batch in self if batch.num_rows], self.schema)
 
     def __next__(self) -> pyarrow.RecordBatch:
+        # What the caller did meanwhile is no silence of the server's.
+        self._heard_s = self._link.now()
         try:
             return super().__next__()
         except (StopIteration, JetsparkError):
