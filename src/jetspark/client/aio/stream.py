@@ -21,6 +21,7 @@ from jetspark.client.errors import BadOptionError, NoRespondersError
 from jetspark.client.headers import Headers
 from jetspark.client.infos import ConsumerInfo, StreamInfo
 from jetspark.client.names import check_name, server_is_older
+from jetspark.protocol.subjects import has_wildcard
 
 if TYPE_CHECKING:
     from jetspark.client.aio.consumer import Consumer
@@ -241,7 +242,8 @@ class Stream:
             return (
                 f"CONSUMER.DURABLE.CREATE.{self.name}.{name}" if wanted.durable_name else f"CONSUMER.CREATE.{self.name}"
             )
-        if wanted.filter_subject:
+        # One can only publish to a subject without wildcards; the server then takes the filter from the document.
+        if wanted.filter_subject and not has_wildcard(wanted.filter_subject.encode()):
             return f"CONSUMER.CREATE.{self.name}.{name}.{wanted.filter_subject}"
         return f"CONSUMER.CREATE.{self.name}.{name}"
 
