@@ -45,9 +45,12 @@ def listening(jetspark: Jetspark, *arguments: str) -> Iterator[subprocess.Popen[
 
 
 def test_advisories_and_sampled_acks_arrive_as_documents(jetspark: Jetspark, bucket: str) -> None:
-    with listening(
-        jetspark, "--json", "--filter", rf"advisory.*_action.*{bucket}|{bucket}.*ack_time", "--count", "3"
-    ) as process, connect(jetspark.url) as connection:
+    with (
+        listening(
+            jetspark, "--json", "--filter", rf"advisory.*_action.*{bucket}|{bucket}.*ack_time", "--count", "3"
+        ) as process,
+        connect(jetspark.url) as connection,
+    ):
         js = connection.jetstream()
         stream = js.create_stream(bucket, subjects=[bucket], storage="memory")
         consumer = stream.create_consumer("worker", sample_freq="100%")

@@ -39,6 +39,8 @@ _COMMON: Final[tuple[Option, ...]] = (
     click.option("--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Concurrent clients"),
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Save the data as CSV"),
     click.option("--progress/--no-progress", default=True, help="Show a progress bar at a terminal"),
+)
+_COMPARE: Final[tuple[Option, ...]] = (
     click.option("--against", metavar="URL|CONTEXT", help="Run on a second server too, in turn, and compare"),
     click.option(
         "--rounds", type=click.IntRange(min=1), help="Run so often; the median counts  [default: 1; 3 for two]"
@@ -110,7 +112,7 @@ def bench() -> None:
 
 @bench.command("pub")
 @click.argument("subject")
-@_with(*_COMMON, *_PUBLISH, _BATCH)
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH)
 @pass_settings
 def core_pub(settings: Settings, /, **options: Any) -> None:
     """Publish core NATS messages."""
@@ -158,7 +160,7 @@ js.add_command(js_pub)
 
 @js_pub.verb("sync")
 @click.argument("subject")
-@_with(*_COMMON, *_PUBLISH, *_STREAM, *_DEDUP)
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, *_STREAM, *_DEDUP)
 @click.option("--batch", type=click.IntRange(1, 1), hidden=True, default=1)
 @pass_settings
 def js_pub_sync(settings: Settings, /, **options: Any) -> None:
@@ -168,7 +170,7 @@ def js_pub_sync(settings: Settings, /, **options: Any) -> None:
 
 @js_pub.verb("async")
 @click.argument("subject")
-@_with(*_COMMON, *_PUBLISH, _BATCH, *_STREAM, *_DEDUP)
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH, *_STREAM, *_DEDUP)
 @pass_settings
 def js_pub_async(settings: Settings, /, **options: Any) -> None:
     """Publish in batches, whose acknowledgements are awaited together."""
@@ -177,7 +179,7 @@ def js_pub_async(settings: Settings, /, **options: Any) -> None:
 
 @js_pub.verb("atomic", aliases=("batch",))
 @click.argument("subject")
-@_with(*_COMMON, *_PUBLISH, _BATCH, *_STREAM)
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH, *_STREAM)
 @pass_settings
 def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
     """Publish in batches that are stored together or not at all."""
@@ -187,7 +189,7 @@ def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("consume")
-@_with(*_COMMON, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
 @pass_settings
 def js_consume(settings: Settings, /, **options: Any) -> None:
     """Consume from a durable consumer that the clients share."""
@@ -195,7 +197,7 @@ def js_consume(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("fetch")
-@_with(*_COMMON, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
 @pass_settings
 def js_fetch(settings: Settings, /, **options: Any) -> None:
     """Fetch batches from a durable consumer that the clients share."""
@@ -203,7 +205,7 @@ def js_fetch(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("ordered")
-@_with(*_COMMON, _BATCH, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, _FILTER, *_STREAM, _IDLE)
 @pass_settings
 def js_ordered(settings: Settings, /, **options: Any) -> None:
     """Read the stream in order; every client reads all of it."""
@@ -219,7 +221,7 @@ js.add_command(js_get)
 
 
 @js_get.verb("sync")
-@_with(*_COMMON, *_STREAM)
+@_with(*_COMMON, *_COMPARE, *_STREAM)
 @pass_settings
 def js_get_sync(settings: Settings, /, **options: Any) -> None:
     """Get one message at a time by its sequence."""
@@ -242,7 +244,7 @@ _BUCKET: Final[tuple[Option, ...]] = (
 
 
 @kv.verb("put")
-@_with(*_COMMON, *_BUCKET)
+@_with(*_COMMON, *_COMPARE, *_BUCKET)
 @click.option("--history", type=click.IntRange(1, 64), default=1, help="Values kept per key in a new bucket")
 @click.option("--storage", type=click.Choice(["file", "memory"]), default="file", help="Storage of a new bucket")
 @click.option("--replicas", type=click.IntRange(1, 5), default=1, help="Replicas of a new bucket")
@@ -257,7 +259,7 @@ def kv_put(settings: Settings, /, **options: Any) -> None:
 
 
 @kv.verb("get")
-@_with(*_COMMON, *_BUCKET)
+@_with(*_COMMON, *_COMPARE, *_BUCKET)
 @pass_settings
 def kv_get(settings: Settings, /, **options: Any) -> None:
     """Get values that `bench kv put` has put."""
@@ -317,9 +319,9 @@ def _measure(settings: Settings, kind: Kind, options: dict[str, Any]) -> None:
     if plan.client_count > plan.message_count:
         raise UsageError(f"{plan.client_count} clients cannot share {plan.message_count} messages")
     targets = [effective(settings)]
-    if options["against"]:
+    if options.get("against"):
         targets.append(_second(effective(settings), options["against"]))
-    round_count = options["rounds"] or (3 if len(targets) > 1 else 1)
+    round_count = options.get("rounds") or (3 if len(targets) > 1 else 1)
     shows_progress = options["progress"] and not settings.json
     if not settings.json:
         note(f"Starting {bench_report.heading(plan)}")

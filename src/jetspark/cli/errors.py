@@ -42,7 +42,8 @@ class CliError(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """On stderr, in the form `nats` uses."""
-        click.echo(click.style("jetspark: error: ", fg="red", bold=True) + self.format_message(), file=file, err=True)
+        head = click.style("jetspark: error: ", fg="red", bold=True)
+        click.echo(head + self.format_message(), file=file, err=True, color=self.show_color)
         if self.hint:
             click.echo(self.hint, file=file, err=True)
 

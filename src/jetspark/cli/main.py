@@ -15,6 +15,7 @@ from click.shell_completion import CompletionItem
 from jetspark import __version__, _build
 from jetspark.cli.context import Noun
 from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, failure
+from jetspark.cli.output import no_color
 from jetspark.errors import JetsparkError
 
 
@@ -109,6 +110,9 @@ class Root(Noun):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; whatever it raises becomes a message and an exit code."""
+        if no_color():
+            # Not None: None lets click decide, and click does not know NO_COLOR.
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
