@@ -77,10 +77,21 @@ class Account:
             text = subject.decode("utf-8", "replace")
             session.send_error(f'Permissions Violation for Publish to "{text}"')
             return True
-        if subject == b"$SYS.REQ.USER.INFO" and reply:
-            self.publish_internal(reply, b"", 0, self.broker.user_info(session))
+        return subject.startswith(b"$SYS.REQ.") and self._system_request(session, subject, reply, header_size, body)
+
+    def _system_request(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
+        """Does one of the server's own services take this request?"""
+        if subject == b"$SYS.REQ.USER.INFO":
+            if reply:
+                self.publish_internal(reply, b"", 0, self.broker.user_info(session))
             return True
-        return False
+        if not self.broker.system.request(session, subject, reply, body[header_size:] if header_size > 0 else body):
+            return False
+        # Whoever listens to requests hears them too.
+        heard = self.interest.reply_route(subject)
+        if heard.has_subscribers:
+            self.fan_out(session, heard, subject, reply, header_size, body)
+        return True
 
     def fan_out(
         self, session: Session | None, route: Route, subject: bytes, reply: bytes, header_size: i64, body: bytes

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from jetspark.api.timestamps import format_time
 from jetspark.broker import recovery
 from jetspark.broker.account import GLOBAL, SYSTEM, Account
 from jetspark.broker.commit_failure import refusals
@@ -24,6 +23,7 @@ from jetspark.broker.observer import Observer
 from jetspark.broker.options import API_LEVEL, VERSION, BrokerOptions
 from jetspark.broker.session import REASON_SHUTDOWN, Session
 from jetspark.broker.stream import Stream
+from jetspark.broker.system import SystemServices, server_document
 from jetspark.broker.timers import Timer, TimerOwner, TimerQueue
 from jetspark.protocol.nuid import Nuid
 from jetspark.protocol.outbox import Outbox
@@ -63,6 +63,9 @@ class Broker(TimerOwner):
         self.gate = gate
         # Replaced by an edge that keeps figures.
         self.observer: Observer = Observer()
+        # Replaced by an edge that answers the system account.
+        self.system: SystemServices = SystemServices()
+        self.system_seq: int = 0
         self.now_ns: i64 = now_ns
         self.random_bytes = random_bytes
         self.nuid = Nuid(random_bytes)
@@ -126,6 +129,7 @@ class Broker(TimerOwner):
         session.closing = True
         session.halted = True
         self.sessions.pop(session.session_id, None)
+        self.system.disconnected(session)
         for subscription in list(session.subscriptions.values()):
             session.remove_subscription(subscription)
         waiting = session.paused_consumers
@@ -164,17 +168,7 @@ class Broker(TimerOwner):
     def user_info(self, session: Session) -> bytes:
         """The answer to `$SYS.REQ.USER.INFO`."""
         document = {
-            "server": {
-                "name": self.options.server_name,
-                "host": self.options.host,
-                "id": self.options.server_id,
-                "ver": VERSION,
-                "jetstream": self.options.jetstream,
-                "flags": 3,
-                "feature_flags": {},
-                "seq": self.api_total + 1,
-                "time": format_time(self.now_ns),
-            },
+            "server": server_document(self),
             "data": {
                 "user": session.user_name,
                 "account": session.account.name,

@@ -13,6 +13,14 @@ SECOND_NS: Final = 1_000_000_000
 VERSION: Final = "2.15.1"
 API_LEVEL: Final = 5
 
+# nats-server's switches and where they stand; only the first can be set here.
+FEATURE_FLAGS: Final = {
+    "js_ack_fc_v2": False,
+    "js_api_reply_v2": False,
+    "js_raft_delete_range": True,
+    "js_snapshot_sources": False,
+}
+
 
 class BrokerOptions:
     """Limits and defaults; the values here are nats-server's."""
@@ -47,4 +55,6 @@ class BrokerOptions:
         self.fast_batch_max_inflight_total: int = 50_000
         self.batch_max_messages: int = 1000
         self.batch_timeout_ns: int = 10 * SECOND_NS
+        self.tags: list[str] = []
+        self.feature_flags: dict[str, bool] = dict(FEATURE_FLAGS)
         self.info_extra: dict[str, object] = {}

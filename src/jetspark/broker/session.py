@@ -173,6 +173,7 @@ class Session(OpHandler):
             self.account = self.broker.account(self.account_name)
         if not self._apply_connect(connect):
             return
+        self.broker.system.connected(self)
         self.guarded = self.verbose or self.pedantic or self.permissions is not None
         if self.verbose:
             self.send(b"+OK\r\n")
@@ -203,6 +204,7 @@ class Session(OpHandler):
     def reject(self) -> None:
         self.send_error("Authorization Violation")
         self.close(REASON_AUTHENTICATION)
+        self.broker.system.refused(self)
 
     def on_pub(self, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
         self.in_msgs += 1

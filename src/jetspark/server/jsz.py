@@ -10,7 +10,7 @@ from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.info import consumer_fields, stream_fields, stream_state
 from jetspark.broker.options import API_LEVEL
 from jetspark.broker.stream import Stream
-from jetspark.server.query import LIMIT_DEFAULT, Query
+from jetspark.server.query import LIMIT_DEFAULT, BadQuery, Query
 
 if TYPE_CHECKING:
     from jetspark.server.server import Server
@@ -91,6 +91,17 @@ def jsz(server: Server, query: Query) -> dict[str, Any]:
         ]
     document["total"] = len(accounts)
     return document
+
+
+def account_jsz(server: Server, query: Query) -> dict[str, Any]:
+    """One account alone."""
+    name = query.text("acc")
+    account = server.broker.accounts.get(name)
+    if account is None or not account.jetstream.enabled:
+        raise BadQuery(f'account "{name}" not found')
+    shows_consumers = query.flag("consumers")
+    shows_streams = query.flag("streams") or shows_consumers
+    return _account_detail(server, account, shows_streams, shows_consumers, query.flag("config"))
 
 
 def _nothing() -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from jetspark.api.timestamps import format_time
 from jetspark.broker.options import VERSION
 from jetspark.server.connz import connz
 from jetspark.server.dashboard.routes import Dashboard
@@ -23,6 +22,7 @@ from jetspark.server.jsz import jsz
 from jetspark.server.listener import join_host_port, open_socket
 from jetspark.server.metrics import Metrics
 from jetspark.server.observations import Observations
+from jetspark.server.peersz import gatewayz, leafz, routez
 from jetspark.server.query import BadQuery, Query
 from jetspark.server.subsz import accountz, accstatz, subsz
 from jetspark.server.tls import ssl_context
@@ -120,9 +120,9 @@ class Monitor:
             "jsz": jsz,
             "accountz": accountz,
             "accstatz": accstatz,
-            "routez": _routez,
-            "gatewayz": _gatewayz,
-            "leafz": _leafz,
+            "routez": routez,
+            "gatewayz": gatewayz,
+            "leafz": leafz,
             "ipqueuesz": lambda server, query: {},
         }
         for name, document in documents.items():
@@ -177,26 +177,6 @@ def _json_response(document: dict[str, Any], *, indent: int | None = None, statu
         body=text.encode("utf-8", "replace"),
         headers={"Content-Type": "application/json", "Access-Control-Allow-Origin": "*"},
     )
-
-
-def _stamp(server: Server) -> dict[str, Any]:
-    return {"server_id": server.server_id, "now": format_time(server.clock.now_ns())}
-
-
-# What these report does not exist on a single server; the documents are those of a nats-server without them.
-
-
-def _routez(server: Server, query: Query) -> dict[str, Any]:
-    now = format_time(server.clock.now_ns())
-    return {"server_id": server.server_id, "server_name": server.name, "now": now, "num_routes": 0, "routes": []}
-
-
-def _gatewayz(server: Server, query: Query) -> dict[str, Any]:
-    return {**_stamp(server), "outbound_gateways": {}, "inbound_gateways": {}}
-
-
-def _leafz(server: Server, query: Query) -> dict[str, Any]:
-    return {**_stamp(server), "leafnodes": 0, "leafs": []}
 
 
 async def _no_raft(request: web.Request) -> web.Response:

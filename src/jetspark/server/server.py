@@ -30,6 +30,7 @@ from jetspark.server.observations import CommitFigures
 from jetspark.server.options import Options, OptionsError, TlsOptions, validate
 from jetspark.server.secure import SecureLayer
 from jetspark.server.storage import StoreDirectory
+from jetspark.server.system_services import ServerServices
 from jetspark.server.tls import ssl_context
 from jetspark.server.trace import TracedConnection
 from jetspark.store.disk import Disk, FileDisk
@@ -70,6 +71,7 @@ class Server:
         self._monitor: Monitor | None = None
         self._websocket: WebsocketListener | None = None
         self._committer: Committer | None = None
+        self._services: ServerServices | None = None
         self.commit_figures = CommitFigures()
         self._is_stopping = False
         self._stopped = asyncio.Event()
@@ -92,6 +94,8 @@ class Server:
             self.broker = Broker(broker_options, self._disk, os.urandom, self.clock.now_ns(), self.gate)
             for name in self.options.accounts:
                 self.broker.account(name)
+            services = self._services = ServerServices(self)
+            self.broker.system = services
             self._limit_accounts()
             self.edge = Edge(self.broker, self.gate, loop, self.clock, self.logger)
             self.edge.configure(self.options)
@@ -107,6 +111,7 @@ class Server:
             raise
         self._set_advertised_address()
         self.edge.perform()
+        services.events.start()
         self.is_ready = True
         before_ready()
         self.logger.info(f"Listening for client connections on {join_host_port(self.host, self.port)}")
@@ -172,6 +177,8 @@ class Server:
             result.fast_batch_max_inflight_total = jetstream.batch_inflight_total_max
         result.batch_max_messages = jetstream.batch_msgs_max
         result.batch_timeout_ns = jetstream.batch_timeout_ns
+        result.tags = [tag.lower() for tag in options.server_tags]
+        result.feature_flags.update(options.feature_flags)
         result.ack_subject_v2 = options.feature_flags.get("js_ack_fc_v2", False)
         if jetstream.enabled:
             self._store = StoreDirectory(jetstream)
@@ -407,6 +414,8 @@ class Server:
         """Let go of everything the machine lent us; also after a start that failed half way."""
         if self._sync_timer is not None:
             self._sync_timer.cancel()
+        if self._services is not None:
+            self._services.events.stop()
         if self._websocket is not None:
             await self._websocket.stop()
         if self._committer is not None:

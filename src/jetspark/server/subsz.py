@@ -82,10 +82,17 @@ def accountz(server: Server, query: Query) -> dict[str, Any]:
     if not wanted:
         document["accounts"] = list(server.broker.accounts)
         return document
-    account = server.broker.accounts.get(wanted)
+    document["account_detail"] = account_detail(server, query)
+    return document
+
+
+def account_detail(server: Server, query: Query) -> dict[str, Any]:
+    """One account."""
+    name = query.text("acc")
+    account = server.broker.accounts.get(name)
     if account is None:
-        raise BadQuery(f"Account {wanted} does not exist")
-    document["account_detail"] = {
+        raise BadQuery(f"Account {name} does not exist")
+    return {
         "account_name": account.name,
         "update_time": format_time(server.config_load_ns),
         "expired": False,
@@ -97,7 +104,6 @@ def accountz(server: Server, query: Query) -> dict[str, Any]:
         "name_tag": account.name,
         "sublist_stats": _interest_stats([account]),
     }
-    return document
 
 
 def _sessions(server: Server, account: Account) -> list[Any]:
@@ -105,30 +111,31 @@ def _sessions(server: Server, account: Account) -> list[Any]:
 
 
 def accstatz(server: Server, query: Query) -> dict[str, Any]:
+    """The totals of the accounts: of all that have connections, of one, or of those in a list."""
     shows_unused = query.flag("unused")
-    stats = []
-    for account in server.broker.accounts.values():
-        sessions = _sessions(server, account)
-        if not sessions and not shows_unused:
-            continue
-        stats.append(
-            {
-                "acc": account.name,
-                "name": account.name,
-                "conns": len(sessions),
-                "leafnodes": 0,
-                "total_conns": len(sessions),
-                "num_subscriptions": account.interest.subscription_count,
-                "sent": _traffic(
-                    sum(session.out_msgs for session in sessions), sum(session.out_bytes for session in sessions)
-                ),
-                "received": _traffic(
-                    sum(session.in_msgs for session in sessions), sum(session.in_bytes for session in sessions)
-                ),
-                "slow_consumers": 0,
-            }
-        )
+    chosen = query.text("acc") or query.text("accounts_list")
+    names = chosen.split(",") if chosen else list(server.broker.accounts)
+    accounts = [server.broker.accounts[name] for name in names if name in server.broker.accounts]
+    stats = [account_totals(server, account) for account in accounts if shows_unused or _sessions(server, account)]
     return {"server_id": server.server_id, "now": format_time(server.clock.now_ns()), "account_statz": stats}
+
+
+def account_totals(server: Server, account: Account) -> dict[str, Any]:
+    """Connections of one account, and their traffic."""
+    sessions = _sessions(server, account)
+    sent = _traffic(sum(session.out_msgs for session in sessions), sum(session.out_bytes for session in sessions))
+    received = _traffic(sum(session.in_msgs for session in sessions), sum(session.in_bytes for session in sessions))
+    return {
+        "acc": account.name,
+        "name": account.name,
+        "conns": len(sessions),
+        "leafnodes": 0,
+        "total_conns": len(sessions),
+        "num_subscriptions": account.interest.subscription_count,
+        "sent": sent,
+        "received": received,
+        "slow_consumers": 0,
+    }
 
 
 def _traffic(msgs: int, size_bytes: int) -> dict[str, Any]:

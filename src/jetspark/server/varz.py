@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from jetspark.api.timestamps import format_time
 from jetspark.broker.options import VERSION
@@ -15,14 +15,6 @@ from jetspark.server.jsz import jetstream_config, jetstream_limits, jetstream_st
 
 if TYPE_CHECKING:
     from jetspark.server.server import Server
-
-# nats-server's switches and where they stand; only the first can be set here.
-FEATURE_FLAGS: Final = {
-    "js_ack_fc_v2": False,
-    "js_api_reply_v2": False,
-    "js_raft_delete_range": True,
-    "js_snapshot_sources": False,
-}
 
 
 def memory_bytes() -> int:
@@ -46,7 +38,7 @@ def varz(server: Server, request_counts: dict[str, int]) -> dict[str, Any]:
         document["tags"] = [tag.lower() for tag in server.options.server_tags]
     if server.options.server_metadata:
         document["metadata"] = server.options.server_metadata
-    document["feature_flags"] = {**FEATURE_FLAGS, **server.options.feature_flags}
+    document["feature_flags"] = server.broker.options.feature_flags
     document["system_account"] = server.options.system_account
     document["slow_consumer_stats"] = _by_kind(server.edge.slow_consumers)
     document["stale_connection_stats"] = _by_kind(server.edge.stale_connections)
