@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jetspark.client.sync import connect
+from jetspark.client.sync import Connection, connect
 from jetspark.errors import JetsparkError
 from jetspark.server.dashboard.pipelines import BUCKET as SHOWN_BUCKET
 from jetspark.server.embedded import serve
+from jetspark.spark import report_writer
 from jetspark.spark.pipelines.graph import JETSTREAM, Flow, Graph, Input
 from jetspark.spark.pipelines.run_reports import RunReports
 from jetspark.spark.pipelines.status import FlowStatus, Status, StreamStatus
@@ -73,14 +74,55 @@ def test_the_newest_report_of_each_name_is_in_the_bucket_after_closing() -> None
         }
 
 
-def test_a_server_that_cannot_be_told_is_mentioned_once_and_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
-    def refused() -> Any:
+def test_a_report_that_could_not_be_written_is_written_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_writer, "RETRY_S", 0.01)
+    with serve() as server:
+        tries = []
+
+        def connect_at_last() -> Connection:
+            tries.append(1)
+            if len(tries) < 3:
+                raise JetsparkError("nobody there")
+            return connect(server.url)
+
+        reports = Reports(connect_at_last)
+        reports.put("archive", {"batch": 1})
+        with connect(server.url) as client:
+            found = until_found(client)
+        reports.close()
+
+    assert found == {"name": "archive", "batch": 1}
+    assert len(tries) == 3
+
+
+def until_found(client: Connection) -> dict[str, Any]:
+    """The first report that comes into a bucket made here, which the reports will find."""
+    bucket = client.jetstream().create_key_value(BUCKET)
+    with bucket.watch("archive") as watcher:
+        while True:
+            entry = watcher.next(timeout=10)
+            if entry is not None:
+                document: dict[str, Any] = json.loads(entry.value)
+                return document
+
+
+def test_a_server_that_stays_away_is_mentioned_once_and_does_no_harm(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report_writer, "RETRY_S", 0.001)
+    enough = threading.Event()
+    tries = []
+
+    def refused() -> Connection:
+        tries.append(1)
+        if len(tries) > 3 * report_writer.FAILURES_TO_TELL:
+            enough.set()
         raise JetsparkError("nobody there")
 
     caplog.set_level(logging.WARNING, "jetspark.spark")
     reports = Reports(refused)
-    for name in ("one", "two", "three"):
-        reports.put(name, {})
+    reports.put("one", {})
+    assert enough.wait(10)
     reports.close()
 
     assert len([record for record in caplog.records if "cannot report the progress" in record.message]) == 1

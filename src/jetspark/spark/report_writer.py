@@ -1,7 +1,8 @@
 """Reports of progress, written into a key-value bucket in the background.
 
 Decided here: which key a report has, and that a report is never worth a query: it is written by a thread of its own,
-the newest wins, and one that cannot be written is logged and left. Not known here: what a report says, and Spark.
+the newest wins, and one that cannot be written is tried again until there is a newer one. Not known here: what a
+report says, and Spark.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ BUCKET: Final = "jetspark_pipelines"
 # A pipeline that has been over for a day is of no interest any more.
 TTL_S: Final = 24 * 3600
 CLOSE_TIMEOUT_S: Final = 5.0
+RETRY_S: Final = 1.0
+FAILURES_TO_TELL: Final = 5
 _KEY: Final = re.compile(r"[^-/_=.a-zA-Z0-9]+")
 
 log = logging.getLogger("jetspark.spark")
@@ -44,7 +47,7 @@ class Reports:
         self._thread: threading.Thread | None = None
         self._connection: Connection | None = None
         self._bucket: KeyValue | None = None
-        self._has_failed = False
+        self._failure_count = 0
 
     def put(self, name: str, report: dict[str, Any]) -> None:
         """Write this report soon, in the place of one that still waits."""
@@ -69,29 +72,37 @@ class Reports:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._waiting and not self._is_closing:
-                    self._changed.wait()
+                self._changed.wait_for(lambda: self._waiting or self._is_closing)
                 waiting, self._waiting = self._waiting, {}
                 is_closing = self._is_closing
-            for name, report in waiting.items():
-                self._write(name, report)
+            left = {name: report for name, report in waiting.items() if not self._write(name, report)}
             if is_closing:
                 self._drop()
                 return
+            if left:
+                self._try_again(left)
 
-    def _write(self, name: str, report: dict[str, Any]) -> None:
+    def _try_again(self, left: dict[str, dict[str, Any]]) -> None:
+        """Put back what could not be written, unless something newer came, and give the server a moment."""
+        with self._changed:
+            self._waiting = {**left, **self._waiting}
+            self._changed.wait_for(lambda: self._is_closing, RETRY_S)
+
+    def _write(self, name: str, report: dict[str, Any]) -> bool:
         try:
             if self._bucket is None:
                 self._connection = self._connect()
                 self._bucket = _bucket(self._connection)
             self._bucket.put(key_of(name), json.dumps(report))
-            self._has_failed = False
+            self._failure_count = 0
+            return True
         except (JetsparkError, OSError) as error:
-            # Once is enough: a server that cannot be told will often not be told.
-            level = logging.DEBUG if self._has_failed else logging.WARNING
+            self._failure_count += 1
+            # Said once: a server that is away for a moment is no news, and one that stays away is told of one time.
+            level = logging.WARNING if self._failure_count == FAILURES_TO_TELL else logging.DEBUG
             log.log(level, "cannot report the progress of %s: %s", name, error)
-            self._has_failed = True
             self._drop()
+            return False
 
     def _drop(self) -> None:
         connection, self._connection, self._bucket = self._connection, None, None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.listener import (
     QueryProgressEvent,
@@ -24,6 +24,9 @@ from jetspark.spark.report_writer import Reports
 
 if TYPE_CHECKING:
     from jetspark.client.sync import Connection
+
+# Spark tells its listeners of a query's end a moment after `stop` has come back.
+END_TIMEOUT_S: Final = 3.0
 
 
 class ProgressReporter(StreamingQueryListener):
@@ -39,16 +42,18 @@ class ProgressReporter(StreamingQueryListener):
             return connected(servers, **{"name": "jetspark-spark reports", **options})
 
         self._reports = Reports(connect)
-        self._lock = threading.Lock()
+        self._changed = threading.Condition()
         # The newest report of each run, and the name it goes under.
         self._known: dict[str, tuple[str, dict[str, Any]]] = {}
 
     def close(self) -> None:
-        """Have the last reports written; afterwards nothing is."""
+        """Have the last reports written; afterwards nothing is. Queries that were just stopped are waited for."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._known, END_TIMEOUT_S)
         self._reports.close()
 
     def _put(self, run: str, name: str, report: dict[str, Any]) -> None:
-        with self._lock:
+        with self._changed:
             known = self._known.get(run)
             name = known[0] if known is not None else name
             whole = {**(known[1] if known is not None else {}), **report}
@@ -85,8 +90,9 @@ class ProgressReporter(StreamingQueryListener):
         run = str(event.runId)
         error = (event.exception or "").strip().splitlines()
         self._put(run, str(event.id), {"state": "failed", "error": error[0]} if error else {"state": "stopped"})
-        with self._lock:
+        with self._changed:
             self._known.pop(run, None)
+            self._changed.notify_all()
 
 
 def _number(value: float | None) -> float | None:
