@@ -87,6 +87,9 @@ def add(
     _name(document, consumer, ephemeral=ephemeral)
     if asks and "deliver_subject" not in document:
         _ask_mode(document)
+    if document.get("deliver_policy") == "last_per_subject" and not document.get("filter_subjects"):
+        # The server wants to be told which subjects; all of them is what no filter means.
+        document["filter_subject"] = document.get("filter_subject") or ">"
     document.setdefault("ack_policy", "none" if document.get("deliver_subject") else "explicit")
     config = read_consumer_config(document)
     if output or validate:

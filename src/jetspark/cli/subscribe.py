@@ -25,9 +25,10 @@ from jetspark.cli.messages import Printer, raw_option, translate_option
 from jetspark.cli.names import complete_stream, pick_stream
 from jetspark.cli.output import emit_json, note, show_table
 from jetspark.cli.stream_options import split_words
+from jetspark.errors import JetsparkError
 
 if TYPE_CHECKING:
-    from jetspark.sync import Connection, JetStream, Msg, Stream
+    from jetspark.sync import Connection, Consumer, JetStream, Msg, Stream
 
 # Gives the next message, or None when none came in so many seconds.
 Source = Callable[[float | None], "Msg | None"]
@@ -166,17 +167,23 @@ def _from_stream(
     """An ordered reader, or the durable named."""
     found = _stream_with(js, subjects, options["stream"])
     start = _start(options)
+    if subjects or start.get("deliver_policy") == "last_per_subject":
+        # The server wants to be told whose last messages are meant.
+        start["filter_subjects"] = subjects or [">"]
     if options["durable"]:
-        durable = _durable(found, options["durable"], subjects, start)
+        durable = _durable(found, options["durable"], start)
         told(f"Subscribing to stream {found.name} with durable {options['durable']}")
         # One at a time: a buffer would take more than is shown, and leave the rest unacknowledged.
         yield lambda timeout_s: next_of(durable, timeout_s)
         return
-    if subjects:
-        start["filter_subjects"] = subjects
-    with found.ordered_consumer(**start).consume() as consuming:
-        told(f"Subscribing to stream {found.name}{' for ' + ', '.join(subjects) if subjects else ''}")
-        yield consuming.next
+    reader = found.ordered_consumer(**start)
+    try:
+        with reader.consume() as consuming:
+            told(f"Subscribing to stream {found.name}{' for ' + ', '.join(subjects) if subjects else ''}")
+            yield consuming.next
+    finally:
+        with contextlib.suppress(JetsparkError):
+            reader.delete()
 
 
 def _stream_with(js: JetStream, subjects: list[str], name: str | None) -> Stream:
@@ -207,14 +214,14 @@ def _start(options: dict[str, Any]) -> dict[str, Any]:
     return {"deliver_policy": "new" if chosen else "all"}
 
 
-def _durable(found: Stream, name: str, subjects: list[str], start: dict[str, Any]) -> Any:
+def _durable(found: Stream, name: str, start: dict[str, Any]) -> Consumer:
     """The durable of that name; made when it is not there."""
     from jetspark.client.api_errors import ConsumerNotFoundError
 
     try:
         return found.consumer(name)
     except ConsumerNotFoundError:
-        return found.create_consumer(name, **({"filter_subjects": subjects} if subjects else {}), **start)
+        return found.create_consumer(name, **start)
 
 
 def _report(counts: Counter[str], top: int, settings: Settings) -> None:

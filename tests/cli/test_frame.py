@@ -1,0 +1,215 @@
+"""What holds for every command: options anywhere, exit codes, errors that help, plain output where no person looks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from tests.cli.conftest import Jetspark
+from tests.cli.terminal import Background, at_terminal
+
+from jetspark.cli import errors
+from jetspark.cli.main import COMMANDS, cli
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_global_option_stands_anywhere_on_the_line(ours: Jetspark, place: int) -> None:
+    words = ["stream", "ls"]
+    words[place:place] = ["--server", ours.url, "--json"]
+    ours.environment["NATS_URL"] = "nats://127.0.0.1:1"
+
+    assert isinstance(json.loads(ours(*words)), list)
+
+
+def test_every_noun_loads_under_its_name_and_its_aliases() -> None:
+    assert isinstance(cli, click.Group)
+    ctx = click.Context(cli)
+    for name, entry in COMMANDS.items():
+        command = cli.get_command(ctx, name)
+        assert command is not None, name
+        assert all(cli.get_command(ctx, alias) is command for alias in entry.aliases)
+
+
+def all_commands(command: click.Command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The path of every command in the tree."""
+    if not isinstance(command, click.Group):
+        return [path]
+    ctx = click.Context(command)
+    found = []
+    for name in command.list_commands(ctx):
+        child = command.get_command(ctx, name)
+        assert child is not None
+        found += all_commands(child, (*path, name))
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in all_commands(cli) if path != ("server",)], ids=" ".join)
+def test_every_command_explains_itself_and_takes_json(path: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(cli, [*path, "--help"])
+
+    assert result.exit_code == 0
+    assert "--json" in result.output
+    assert "Global options" in result.output
+    assert len(result.output.splitlines()) > 5
+
+
+def test_a_misspelt_command_is_answered_with_the_right_one(ours: Jetspark) -> None:
+    result = ours.run("stream", "prune")
+
+    assert result.exit_code == errors.USAGE
+    assert "did you mean purge" in result.stderr
+
+
+EXIT_CODES = [
+    (["stream", "info"], errors.USAGE, "missing STREAM; there is:"),
+    (["stream", "purge", "EXITS"], errors.USAGE, "Add --force if it is meant."),
+    (["stream", "add", "X", "--subjects", "a", "--max-age", "soon"], errors.USAGE, "write one like 10s"),
+    (["stream", "ls", "-s", "nats://127.0.0.1:1"], errors.NO_CONNECTION, "Start one with `jetspark server -js`"),
+    (["stream", "info", "NOPE"], errors.NOT_FOUND, "no stream NOPE; streams here: "),
+    (["consumer", "info", "EXITS", "NOPE"], errors.NOT_FOUND, "no consumer NOPE on stream EXITS; consumers here: C."),
+    (["stream", "get", "EXITS", "9"], errors.NOT_FOUND, "no message 9 in EXITS, which holds 0 to 0"),
+    (["pub", "-J", "nobody.home", "x"], errors.NOT_FOUND, "no stream listens on nobody.home; streams here: "),
+    (["req", "nobody.home", "x"], errors.NOT_FOUND, "no stream listens on nobody.home; streams here: "),
+    (["consumer", "next", "EXITS", "C", "--wait", "50ms"], errors.TIMED_OUT, "no message received in 50ms"),
+    (["stream", "add", "EXITS", "--subjects", "other"], errors.FAILED, "(10058)"),
+    (["stream", "ls", "--context", "nope"], errors.NOT_FOUND, "no context 'nope'; contexts here: none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "exit_code", "told"), EXIT_CODES, ids=lambda value: " ".join(value) if isinstance(value, list) else None
+)
+def test_a_failure_has_its_exit_code_and_says_what_to_do(
+    ours: Jetspark, line: list[str], exit_code: int, told: str
+) -> None:
+    ours("stream", "add", "EXITS", "--subjects", "EXITS.*", "--storage", "memory")
+    ours("consumer", "add", "EXITS", "C", "--pull")
+
+    result = ours.run(*line)
+
+    assert result.exit_code == exit_code, result.output
+    assert told in result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.output
+
+
+def test_a_stream_that_is_nearly_named_is_offered(ours: Jetspark) -> None:
+    ours("stream", "add", "INVOICES", "--subjects", "INVOICES", "--storage", "memory")
+
+    assert "Did you mean INVOICES?" in ours.run("stream", "info", "INVOICE").stderr
+
+
+def test_a_noun_without_its_packages_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "jetspark.server.run", raising=False)
+
+    class Absent:
+        """Refuses one package, as if it were not installed."""
+
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name == "jetspark.server.run":
+                raise ModuleNotFoundError("No module named 'xxhash'", name="xxhash")
+
+    monkeypatch.setattr(sys, "meta_path", [Absent(), *sys.meta_path])
+
+    result = CliRunner().invoke(cli, ["server", "-js"])
+
+    assert result.exit_code == errors.FAILED
+    assert "pip install 'jetspark[server]'" in result.stderr
+
+
+def test_a_pipe_gets_no_colours_and_no_folded_lines(ours: Jetspark) -> None:
+    ours("stream", "add", "WIDE", "--subjects", "WIDE", "--storage", "memory", "--description", "word " * 60)
+    line = [sys.executable, "-m", "jetspark.cli.main", "stream", "ls"]
+    environment = {**os.environ, **ours.environment, "NO_COLOR": ""}
+
+    shown = subprocess.run(line, env=environment, capture_output=True, text=True, check=True, timeout=30)
+
+    assert "\x1b" not in shown.stdout
+    assert ("word " * 60).strip() in shown.stdout
+
+
+def test_a_terminal_gets_colours_unless_told_otherwise(ours: Jetspark) -> None:
+    ours("stream", "add", "BOLD", "--subjects", "BOLD", "--storage", "memory")
+
+    plain = at_terminal(ours, "stream", "info", "BOLD")
+    styled = at_terminal(ours, "stream", "info", "BOLD", NO_COLOR="")
+
+    assert "\x1b[1m" in styled.screen
+    assert "\x1b[1m" not in plain.screen
+    assert "Information for Stream BOLD" in plain.screen
+
+
+def test_missing_arguments_are_asked_for_at_a_terminal(ours: Jetspark) -> None:
+    session = at_terminal(ours, "stream", "add", typed="ASKED\nasked.a,asked.b\nmemory\n3\n")
+
+    config = ours.json("stream", "info", "ASKED")["config"]
+    assert session.exit_code == 0, session.screen
+    assert "Stream name" in session.screen
+    assert (config["subjects"], config["storage"], config["retention"]) == (
+        ["asked.a", "asked.b"],
+        "memory",
+        "workqueue",
+    )
+
+
+def test_a_stream_is_chosen_from_a_list_by_name_or_number(ours: Jetspark) -> None:
+    ours("stream", "add", "CHOSEN", "--subjects", "CHOSEN", "--storage", "memory")
+
+    session = at_terminal(ours, "stream", "info", typed="nonsense\nCHOSEN\n")
+
+    assert session.exit_code == 0
+    assert "'nonsense' is none of them" in session.screen
+    assert "Information for Stream CHOSEN" in session.screen
+
+
+def test_progress_is_shown_at_a_terminal_with_rate_and_time_left(ours: Jetspark, tmp_path: Path) -> None:
+    ours("stream", "add", "LONG", "--subjects", "LONG", "--storage", "memory")
+
+    session = at_terminal(ours, "pub", "LONG", "x", "--count", "3000", "--sleep", "100us")
+    piped = ours.run("pub", "LONG", "x", "--count", "30")
+
+    assert session.exit_code == 0
+    assert "Publishing" in session.screen
+    assert "of 3,000 messages" in session.screen
+    assert "messages/s" in session.screen
+    assert "left 0:00:0" in session.screen
+    assert piped.output == 'Published 30 messages (30 B) to "LONG"\n'
+
+
+def test_what_a_message_holds_cannot_command_the_terminal(ours: Jetspark) -> None:
+    ours("stream", "add", "EVIL", "--subjects", "EVIL", "--storage", "memory")
+    ours("pub", "EVIL", "\x1b]0;pwned\x07\x1b[2Jhello", "-H", "X:\x1b[31m")
+
+    shown = ours("stream", "get", "EVIL", "1") + ours("sub", "EVIL", "--all", "-T")
+
+    assert "hello" in shown
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+
+
+def test_tracing_shows_the_questions_and_answers(ours: Jetspark) -> None:
+    result = ours.run("stream", "ls", "--trace")
+
+    assert ">>> $JS.API.STREAM.LIST" in result.stderr
+    assert "<<< {" in result.stderr
+    assert ">>>" not in result.stdout
+
+
+def test_the_api_prefix_of_the_line_is_used(ours: Jetspark) -> None:
+    result = ours.run("stream", "ls", "--js-domain", "elsewhere", "--timeout", "1s")
+
+    assert result.exit_code == errors.FAILED
+    assert "check --js-domain" in result.stderr
+
+
+def test_an_interrupted_command_ends_with_its_own_exit_code(ours: Jetspark) -> None:
+    with Background(ours, "sub", "quiet.place", ready="Subscribing on quiet.place") as running:
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(20) == errors.INTERRUPTED
