@@ -51,7 +51,7 @@ def test_a_source_shows_what_it_has() -> None:
         subject_transforms=[{"src": "a", "dest": "b"}],
     )
     assert list(full) == [
-        *("name", "external", "lag", "active", "seq", "error", "filter_subject", "subject_transforms")
+        *("name", "external", "lag", "seq", "active", "error", "filter_subject", "subject_transforms")
     ]
 
 

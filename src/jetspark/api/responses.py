@@ -147,9 +147,9 @@ def source_info(
     if external is not None:
         document["external"] = external
     document["lag"] = lag
-    document["active"] = active_ns
     if seq:
         document["seq"] = seq
+    document["active"] = active_ns
     if error is not None:
         document["error"] = error.to_document()
     if filter_subject:
