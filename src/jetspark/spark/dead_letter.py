@@ -16,6 +16,7 @@ REASON = "Jetspark-Reason"
 SUBJECT = "Jetspark-Subject"
 ROW = "Jetspark-Row"
 SIZE = "Jetspark-Size"
+OWN_PREFIX = "Jetspark-Row-"
 SUFFIX = b":dead"
 # Room for the headers of a dead letter within the server's largest message.
 HEADERS_BYTES_MAX = 2048
@@ -50,7 +51,11 @@ def dead_letter(row: Row, reason: str, place: Place, max_payload: int) -> DeadLe
 def _own_headers(row: Row, max_payload: int) -> Headers:
     if len(row.block) > max(0, max_payload // 2 - HEADERS_BYTES_MAX):
         return Headers()
-    return Headers.from_block(row.block)
+    # What tells a stream to do something may be what it was refused for: kept to be read, not to be obeyed.
+    pairs = Headers.from_block(row.block).all_items()
+    return Headers(
+        (f"{OWN_PREFIX}{name}" if name.lower().startswith("nats-") else name, value) for name, value in pairs
+    )
 
 
 def _is_plain(msg_id: bytes) -> bool:

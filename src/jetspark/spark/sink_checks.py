@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 # What the headers of a row need at least: the version line and a message id.
 HEADERS_BYTES_MIN = 96
-_FIELD = re.compile(r"\{[^{}]*\}")
 _WILDCARD_TOKEN = re.compile(r"(?<![^.])[*>](?![^.])")
 
 
@@ -62,7 +62,7 @@ def _stream(jetstream: JetStream, options: Options, plan: RowPlan) -> StreamInfo
     if not name:
         if plan.has_subject or not plan.template:
             raise BadOptionError("which stream? with a column subject, option stream says where the rows belong")
-        names = jetstream.stream_names(_FIELD.sub("*", plan.template))
+        names = jetstream.stream_names(_subject_pattern(plan))
         if len(names) != 1:
             found = "no stream takes" if not names else f"streams {', '.join(sorted(names))} take"
             raise BadOptionError(f"{found} subject {plan.template}: create one, or name one in option stream")
@@ -88,12 +88,20 @@ def _check_stream(info: StreamInfo, plan: RowPlan) -> None:
             f"there is a column ttl, and stream {config.name} has no allow_msg_ttl: switch it on, or drop it"
         )
     if plan.template:
-        wanted = _FIELD.sub("*", plan.template).encode()
-        fits = matches if plan.constant_subject else collides
+        wanted = _subject_pattern(plan).encode()
+        fits = collides if plan.fields else matches
         if not any(fits(pattern.encode(), wanted) for pattern in config.subjects):
             raise BadOptionError(
                 f"stream {config.name} does not take subject {plan.template}: it has {', '.join(config.subjects)}"
             )
+
+
+def _subject_pattern(plan: RowPlan) -> str:
+    """What the subjects of a template have in common. A value may hold dots, so from the first field on it is open."""
+    if not plan.fields:
+        return plan.template
+    fixed = itertools.takewhile(lambda token: "{" not in token, plan.template.split("."))
+    return ".".join([*fixed, ">"])
 
 
 def _unused_subject(pattern: str) -> str:

@@ -53,11 +53,6 @@ class RowPlan:
     has_ttl: bool
     id_mode: str
 
-    @property
-    def constant_subject(self) -> str:
-        """The subject of every row, when it is the same for all; else empty."""
-        return "" if self.has_subject or self.fields else self.template
-
 
 @dataclass(slots=True)
 class Row:

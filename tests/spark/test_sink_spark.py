@@ -1,0 +1,129 @@
+"""The sink inside Spark: batch writes and streaming queries, what is checked before the first row, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import PySparkException
+
+from jetspark.client.sync import JetStream, Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def write(frame: DataFrame, url: str, stream: Stream, mode: str = "append", **options: Any) -> None:
+    frame.write.format("jetstream").options(servers=url, stream=stream.name, **options).mode(mode).save()
+
+
+def rows(stream: Stream, column: str = "data") -> list[Any]:
+    found = stream.scan(columns=[column]).read_all().column(column).to_pylist()
+    return [value.decode() if isinstance(value, bytes) else value for value in found]
+
+
+def test_a_dataframe_becomes_messages_with_subject_headers_id_and_ttl(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream
+) -> None:
+    stream.update(allow_msg_ttl=True)
+    frame = spark.range(1, 4).selectExpr(
+        f"concat('{stream.name}.', id) as subject",
+        "concat('row ', id) as value",
+        "array(struct('k' as key, cast(concat('v', id) as binary) as value)) as headers",
+        "concat('id-', id) as msg_id",
+        "interval '90' second as ttl",
+    )
+    write(frame, url, stream)
+    found = stream.get_last_msg(f"{stream.name}.2")
+    assert found.data == b"row 2"
+    assert found.headers.all_items() == [("k", "v2"), ("Nats-TTL", "90"), ("Nats-Msg-Id", "id-2")]
+    assert stream.info().state.messages == 3
+
+
+def test_a_template_and_several_tasks_store_every_row_once(spark: SparkSession, url: str, stream: Stream) -> None:
+    frame = spark.range(0, 3000, 1, 4).selectExpr("cast(id as string) as data", "id % 3 as shop")
+    write(frame, url, stream, subject=f"{stream.name}.{{shop}}")
+    assert Counter(rows(stream)) == Counter(str(number) for number in range(3000))
+    assert Counter(rows(stream, "subject")) == Counter({f"{stream.name}.{shop}": 1000 for shop in range(3)})
+
+
+def test_the_same_write_again_under_its_name_stores_nothing(spark: SparkSession, url: str, stream: Stream) -> None:
+    frame = spark.range(50).selectExpr("cast(id as string) as data")
+    for _ in range(2):
+        write(frame, url, stream, subject=f"{stream.name}.a", writeId="nightly 2026-11-16")
+    assert len(rows(stream)) == 50
+    write(frame, url, stream, subject=f"{stream.name}.a")
+    assert len(rows(stream)) == 100
+
+
+def test_what_does_not_fit_is_told_before_the_first_row(spark: SparkSession, url: str, stream: Stream) -> None:
+    frame = spark.range(5).selectExpr("cast(id as string) as data")
+    subject = f"{stream.name}.a"
+    with pytest.raises(PySparkException, match=r"use mode\('append'\)"):
+        write(frame, url, stream, mode="overwrite", subject=subject)
+    with pytest.raises(PySparkException, match=f"stream {stream.name} does not take subject other"):
+        write(frame, url, stream, subject="other")
+    with pytest.raises(PySparkException, match="columns id have no place in a message"):
+        write(spark.range(5).selectExpr("id", "cast(id as string) as data"), url, stream, subject=subject)
+    with pytest.raises(PySparkException, match="did you mean maxInFlight"):
+        write(frame, url, stream, subject=subject, maxInflightt=3)
+    assert stream.info().state.last_seq == 0
+
+
+def test_a_bad_row_fails_the_job_by_name(spark: SparkSession, url: str, stream: Stream) -> None:
+    frame = spark.range(0, 5, 1, 1).selectExpr(
+        "cast(id as string) as data", f"if(id = 3, 'bad subject', '{stream.name}.a') as subject"
+    )
+    with pytest.raises(PySparkException, match=r"row 3 of batch 0, partition 0 cannot be stored .* 'bad subject'"):
+        write(frame, url, stream)
+
+
+def test_a_stream_flows_into_another_through_a_shuffle_over_restarts(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
+) -> None:
+    source = js.create_stream(f"{stream.name}-in", subjects=[f"{stream.name}-in.>"])
+    for start in (0, 300):
+        futures = [js.publish_async(f"{source.name}.a", b"%d" % number) for number in range(start, start + 300)]
+        for future in futures:
+            future.wait()
+        read = spark.readStream.format("jetstream").options(servers=url, stream=source.name, startingOffsets="earliest")
+        frame = read.option("maxOffsetsPerTrigger", 100).load().select("data").repartition(2, "data")
+        query = (
+            frame.writeStream.format("jetstream")
+            .options(servers=url, subject=f"{stream.name}.out", checkpointLocation=str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination(120)
+        assert query.exception() is None
+        # The last batch once more, as after a driver that ended before Spark's own log had it.
+        newest = max((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
+        newest.unlink()
+        newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+    assert Counter(rows(stream)) == Counter(str(number) for number in range(600))
+    js.delete_stream(source.name)
+
+
+def test_an_aggregate_in_update_mode_is_written_and_complete_mode_refused(
+    spark: SparkSession, url: str, stream: Stream, tmp_path: Path
+) -> None:
+    def start(mode: str) -> Any:
+        numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+        frame = numbers.groupBy((numbers["value"] % 2).alias("k")).count().selectExpr("to_json(struct(*)) as data")
+        return (
+            frame.writeStream.format("jetstream")
+            .options(servers=url, subject=f"{stream.name}.out", checkpointLocation=str(tmp_path / mode))
+            .outputMode(mode)
+            .trigger(once=True)
+            .start()
+        )
+
+    start("update").awaitTermination(120)
+    assert sorted(json.loads(row)["count"] for row in rows(stream)) == [5, 5]
+    with pytest.raises(PySparkException, match="complete"):
+        start("complete").awaitTermination(120)
