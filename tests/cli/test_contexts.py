@@ -89,7 +89,7 @@ def test_contexts_are_listed_shown_copied_and_removed(here: Jetspark, tmp_path: 
     assert "First: jetspark context unselect" in here.run("context", "rm", "a", "--force").stderr
     assert "Unselected" in here("context", "unselect")
     assert not (tmp_path / "nats" / "context.txt").exists()
-    here("context", "rm", "a", "--force")
+    assert here.json("context", "rm", "a", "--force") == {"name": "a", "deleted": True}
     assert here.json("context", "ls", "--names") == ["b"]
     assert here.run("context", "info", "a").exit_code == 4
 

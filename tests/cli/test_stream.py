@@ -218,7 +218,7 @@ def test_a_backup_comes_back_with_its_messages_and_consumers(jetspark: Jetspark,
     jetspark("consumer", "next", name, "C")
     before = jetspark.json("stream", "info", name)
 
-    told = jetspark.json("stream", "backup", name, str(tmp_path / "saved"))
+    told = jetspark.json("stream", "backup", name, str(tmp_path / "saved"), "--check", "--chunk-size", "1KiB")
     again = jetspark.run("stream", "backup", name, str(tmp_path / "saved"))
     jetspark("stream", "rm", name, "--force")
     shown = jetspark("stream", "restore", str(tmp_path / "saved"))
@@ -230,6 +230,18 @@ def test_a_backup_comes_back_with_its_messages_and_consumers(jetspark: Jetspark,
     assert after["state"] == before["state"]
     assert jetspark.json("consumer", "info", name, "C")["ack_floor"]["stream_seq"] == 1
     assert jetspark.run("stream", "restore", str(tmp_path)).exit_code == 4
+
+
+def test_a_backup_without_consumers_leaves_them_behind(jetspark: Jetspark, name: str, tmp_path: Path) -> None:
+    jetspark.run("stream", "rm", name, "--force")
+    jetspark("stream", "add", name, "--subjects", f"{name}.*")
+    jetspark("consumer", "add", name, "C", "--pull")
+
+    jetspark("stream", "backup", name, str(tmp_path / "saved"), "--no-consumers")
+    jetspark("stream", "rm", name, "--force")
+    jetspark("stream", "restore", str(tmp_path / "saved"))
+
+    assert jetspark("consumer", "ls", name, "--names") == ""
 
 
 def test_a_copy_has_the_settings_and_when_asked_the_messages(stream: Jetspark, name: str) -> None:

@@ -18,6 +18,7 @@ from jetspark.cli.output import echo, emit_json
 from jetspark.cli.prompts import choose, confirm, given
 from jetspark.cli.stream_make import force_option
 from jetspark.cli.stream_show import plain_document
+from jetspark.client.infos import ConsumerInfo
 
 
 @consumer.verb("pause")
@@ -56,7 +57,7 @@ def resume(settings: Settings, stream: str | None, consumer: str | None, force: 
         name = f"{found.stream.name} > {found.name}"
         before = found.cached_info
         if not before.paused:
-            echo(f"Consumer {name} is not paused")
+            _show_unpaused(settings, before, name)
             return
         if not confirm(f"Really resume consumer {name}", force=force):
             return
@@ -67,6 +68,13 @@ def resume(settings: Settings, stream: str | None, consumer: str | None, force: 
     else:
         until = local_time(now_ns() + before.pause_remaining_ns)
         echo(f"Consumer {name} was resumed while previously paused until {until}")
+
+
+def _show_unpaused(settings: Settings, info: ConsumerInfo, name: str) -> None:
+    if settings.json:
+        emit_json(plain_document(info.raw))
+    else:
+        echo(f"Consumer {name} is not paused")
 
 
 @consumer.verb("unpin")

@@ -52,8 +52,11 @@ def _pick(name: str | None, files: ContextFiles) -> str:
     return name or choose("Which context?", files.names(), argument="NAME")
 
 
-def _show(name: str, files: ContextFiles) -> None:
+def _show(name: str, files: ContextFiles, settings: Settings) -> None:
     context = files.load(name)
+    if settings.json:
+        emit_json({"name": name, "selected": name == files.selected(), **_without_secrets(context)})
+        return
     sheet = Sheet(f'NATS Configuration Context "{name}"')
     sheet.row_if("Description", context.get("description"))
     for _, key, label in FIELDS:
@@ -97,10 +100,7 @@ def add(
     files.save(name, {**context, **given})
     if select:
         files.select(name)
-    if settings.json:
-        emit_json({"name": name, **_without_secrets(files.load(name))})
-    else:
-        _show(name, files)
+    _show(name, files, settings)
 
 
 @contexts.verb("copy", aliases=("cp",))
@@ -113,13 +113,13 @@ def copy(settings: Settings, source: str, name: str) -> None:
     if name in files.names():
         raise UsageError(f"context {name} exists already")
     files.save(name, files.load(source))
-    if not settings.json:
-        _show(name, files)
+    _show(name, files, settings)
 
 
 @contexts.verb("edit", aliases=("vi",))
 @name_argument
-def edit(name: str | None) -> None:
+@pass_settings
+def edit(settings: Settings, name: str | None) -> None:
     """Edit a context in your editor."""
     files = ContextFiles()
     picked = _pick(name or files.selected(), files)
@@ -130,7 +130,7 @@ def edit(name: str | None) -> None:
         files.save(picked, dict(json.loads(text)))
     except (ValueError, TypeError) as error:
         raise UsageError(f"not a JSON object any more, nothing was changed: {error}") from None
-    _show(picked, files)
+    _show(picked, files, settings)
 
 
 @contexts.verb("ls", aliases=("list", "l"))
@@ -155,13 +155,17 @@ def ls(settings: Settings, names: bool) -> None:
 @contexts.verb("rm", aliases=("delete", "del"))
 @name_argument
 @click.option("--force", "-f", is_flag=True, help="Do it without asking")
-def rm(name: str | None, force: bool) -> None:
+@pass_settings
+def rm(settings: Settings, name: str | None, force: bool) -> None:
     """Remove a context."""
     files = ContextFiles()
     picked = _pick(name, files)
     files.load(picked)
-    if confirm(f"Really delete context {picked}", force=force):
-        files.remove(picked)
+    if not confirm(f"Really delete context {picked}", force=force):
+        return
+    files.remove(picked)
+    if settings.json:
+        emit_json({"name": picked, "deleted": True})
 
 
 @contexts.verb("select", aliases=("switch", "set"))
@@ -172,16 +176,19 @@ def select(settings: Settings, name: str | None) -> None:
     files = ContextFiles()
     picked = _pick(name, files)
     files.select(picked)
-    if not settings.json:
-        _show(picked, files)
+    _show(picked, files, settings)
 
 
 @contexts.verb("unselect", aliases=("clear",))
-def unselect() -> None:
+@pass_settings
+def unselect(settings: Settings) -> None:
     """Use no context when none is named."""
     files = ContextFiles()
     before = files.selected()
     files.select("")
+    if settings.json:
+        emit_json({"unselected": before})
+        return
     echo(f'Unselected the "{before}" context' if before else "No context was selected")
 
 
@@ -194,8 +201,7 @@ def previous(settings: Settings) -> None:
     if not before:
         raise NotFound("no context was selected before")
     files.select(before)
-    if not settings.json:
-        _show(before, files)
+    _show(before, files, settings)
 
 
 @contexts.verb("info", aliases=("show",))
@@ -205,10 +211,7 @@ def info(settings: Settings, name: str | None) -> None:
     """Show a context: the one named, or the selected one."""
     files = ContextFiles()
     picked = name or files.selected() or _pick(None, files)
-    if settings.json:
-        emit_json({"name": picked, **_without_secrets(files.load(picked))})
-    else:
-        _show(picked, files)
+    _show(picked, files, settings)
 
 
 @contexts.verb("validate")

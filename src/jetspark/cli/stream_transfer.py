@@ -15,7 +15,7 @@ import click
 
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
-from jetspark.cli.durations import human_count, human_duration, human_size
+from jetspark.cli.durations import SIZE, human_count, human_duration, human_size
 from jetspark.cli.errors import NotFound, UsageError
 from jetspark.cli.names import complete_stream, pick_stream
 from jetspark.cli.output import echo, emit_json
@@ -35,12 +35,10 @@ DATA_FILE = "stream.tar.s2"
 progress_option = click.option("--progress/--no-progress", default=True, help="Show a progress bar")
 
 
-def back_up(picked: Stream, folder: Path, *, consumers: bool, timeout_s: float, show: bool) -> BackupProgress:
-    """Write a stream to a folder under a progress bar."""
+def back_up(picked: Stream, folder: Path, *, timeout_s: float, show: bool, **options: Any) -> BackupProgress:
+    """Write a stream to a folder under a progress bar; the options are those of `Stream.backup`."""
     with progress_bar(f"Backing up {picked.name}", picked.cached_info.state.bytes, unit="bytes", show=show) as bar:
-        done = picked.backup(
-            folder, consumers=consumers, timeout=timeout_s, progress=lambda done: bar.move_to(done.byte_count)
-        )
+        done = picked.backup(folder, timeout=timeout_s, progress=lambda done: bar.move_to(done.byte_count), **options)
         # The snapshot is compressed: what was expected is known only now.
         bar.set_total(done.byte_count)
     return done
@@ -63,8 +61,11 @@ def patience_s(settings: Settings) -> float:
 @click.argument("target", type=click.Path(file_okay=False))
 @progress_option
 @click.option("--consumers/--no-consumers", default=True, help="Include the consumers")
+@click.option("--check", is_flag=True, help="Have the server look for damage first")
+@click.option("--chunk-size", "chunk_bytes", type=SIZE, help="Size of the pieces the server sends")
+@click.option("--window-size", "window_bytes", type=SIZE, help="How far the server sends ahead")
 @pass_settings
-def backup(settings: Settings, stream: str, target: str, progress: bool, consumers: bool) -> None:
+def backup(settings: Settings, /, stream: str, target: str, progress: bool, **options: Any) -> None:
     """Save a stream to the folder TARGET, through the network."""
     folder = Path(target)
     if (folder / SETTINGS_FILE).exists():
@@ -73,7 +74,8 @@ def backup(settings: Settings, stream: str, target: str, progress: bool, consume
     with jetstream() as js:
         picked = pick_stream(js, stream)
         show = progress and not settings.json
-        done = back_up(picked, folder, consumers=consumers, timeout_s=patience_s(settings), show=show)
+        given = {key: value for key, value in options.items() if value is not None}
+        done = back_up(picked, folder, timeout_s=patience_s(settings), show=show, **given)
     took_ns = SystemClock().monotonic_ns() - started_ns
     state = picked.cached_info.state
     if settings.json:
@@ -143,6 +145,6 @@ def copy_messages(origin: Stream, config: StreamConfig, *, show: bool) -> Stream
     with tempfile.TemporaryDirectory() as scratch:
         saved, changed = Path(scratch) / "saved", Path(scratch) / "changed"
         changed.mkdir()
-        back_up(origin, saved, consumers=True, timeout_s=30.0, show=show)
+        back_up(origin, saved, timeout_s=30.0, show=show)
         prepared = changed_backup(saved, changed, dict(config.encode()))
         return bring_back(origin.jetstream, prepared, timeout_s=30.0, show=show)

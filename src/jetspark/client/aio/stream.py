@@ -13,7 +13,7 @@ from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.timestamps import parse_time
 from jetspark.client.aio.arrow import BATCH_ROWS
-from jetspark.client.aio.backup import BackupProgress, backup
+from jetspark.client.aio.backup import CHUNK_BYTES, BackupProgress, backup
 from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import consumer_config, stream_config, wire_time
 from jetspark.client.durations import Seconds
@@ -172,10 +172,17 @@ class Stream:
         *,
         progress: Callable[[BackupProgress], Any] | None = None,
         consumers: bool = True,
+        check: bool = False,
+        chunk_bytes: int = CHUNK_BYTES,
+        window_bytes: int = 0,
         timeout: Seconds = 30.0,
     ) -> BackupProgress:
-        """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back."""
-        return await backup(self, folder, progress, consumers, timeout)
+        """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back.
+
+        With `check` the server looks for damage first. `window_bytes` is how far it sends ahead; 0 leaves it to it.
+        """
+        request = {"chunk_size": chunk_bytes, "no_consumers": not consumers, "jsck": check, "window_size": window_bytes}
+        return await backup(self, folder, progress, {key: value for key, value in request.items() if value}, timeout)
 
     def scan(
         self,

@@ -46,7 +46,7 @@ def _write_settings(folder: Path, answer: dict[str, Any]) -> BinaryIO:
 
 
 def backup(
-    stream: Stream, folder: str | Path, progress: Progress | None, consumers: bool, timeout: Seconds
+    stream: Stream, folder: str | Path, progress: Progress | None, request: dict[str, Any], timeout: Seconds
 ) -> BackupProgress:
     """See `Stream.backup`."""
     jetstream = stream.jetstream
@@ -54,10 +54,8 @@ def backup(
     inbox = connection.new_inbox()
     subscription = connection.subscribe(inbox, pending_count_max=0, pending_bytes_max=0)
     with subscription:
-        request: dict[str, Any] = {"deliver_subject": inbox, "chunk_size": CHUNK_BYTES}
-        if not consumers:
-            request["no_consumers"] = True
-        answer = jetstream.api_request(f"STREAM.SNAPSHOT.{stream.name}", request, timeout=timeout)
+        document = {**request, "deliver_subject": inbox}
+        answer = jetstream.api_request(f"STREAM.SNAPSHOT.{stream.name}", document, timeout=timeout)
         file = blocking(_write_settings, Path(folder), answer)
         chunk_count = byte_count = 0
         try:

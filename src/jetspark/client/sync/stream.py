@@ -21,7 +21,7 @@ from jetspark.client.headers import Headers
 from jetspark.client.infos import ConsumerInfo, StreamInfo
 from jetspark.client.names import check_name, server_is_older
 from jetspark.client.sync.arrow import BATCH_ROWS
-from jetspark.client.sync.backup import BackupProgress, backup
+from jetspark.client.sync.backup import CHUNK_BYTES, BackupProgress, backup
 from jetspark.protocol.subjects import has_wildcard
 
 if TYPE_CHECKING:
@@ -173,10 +173,17 @@ class Stream:
         *,
         progress: Callable[[BackupProgress], Any] | None = None,
         consumers: bool = True,
+        check: bool = False,
+        chunk_bytes: int = CHUNK_BYTES,
+        window_bytes: int = 0,
         timeout: Seconds = 30.0,
     ) -> BackupProgress:
-        """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back."""
-        return backup(self, folder, progress, consumers, timeout)
+        """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back.
+
+        With `check` the server looks for damage first. `window_bytes` is how far it sends ahead; 0 leaves it to it.
+        """
+        request = {"chunk_size": chunk_bytes, "no_consumers": not consumers, "jsck": check, "window_size": window_bytes}
+        return backup(self, folder, progress, {key: value for key, value in request.items() if value}, timeout)
 
     def scan(
         self,
