@@ -66,6 +66,14 @@ async def test_a_fetch_gives_one_batch_with_every_column(jetstream: JetStream, s
     assert batch.column("timestamp").cast(arrow.int64())[0].as_py() == stored.timestamp_ns
 
 
+async def test_pandas_takes_a_batch_as_it_is(jetstream: JetStream, stream: Stream, name: str) -> None:
+    pytest.importorskip("pandas")
+    await jetstream.publish(f"{name}.a", b"1", headers={"K": "v"})
+    batch = await (await stream.create_consumer("worker")).fetch_arrow(1)
+    frame = batch.to_pandas()
+    assert (frame["subject"][0], frame["data"][0], frame["sequence"][0]) == (f"{name}.a", b"1", 1)
+
+
 async def test_the_rows_of_a_batch_are_acknowledged_together(jetstream: JetStream, stream: Stream, name: str) -> None:
     await fill(jetstream, f"{name}.a", 50)
     consumer = await stream.create_consumer("worker")

@@ -56,7 +56,8 @@ async def one_run(server: NatsServer, direct: JetStream, stream: Stream, seed: i
     made = await stream.create_consumer(filter_subject=subject, inactive_threshold=60, ack_wait=1)
     async with ChaosProxy(server.port, seed, OFTEN) as proxy:
         options = {"reconnect_wait": 0.01, "reconnect_wait_max": 0.05, "ping_interval": 0.2, "request_timeout": 1}
-        connection: Connection = await connect(proxy.url, connect_timeout=1, **options)
+        # Nothing goes wrong before the first connect is done, but a slow machine may take longer for it.
+        connection: Connection = await connect(proxy.url, connect_timeout=1, retry_first_connect=True, **options)
         async with connection, asyncio.timeout(20):
             jetstream = connection.jetstream(publish_window=10)
             consumer = jetstream.stream_handle(stream.name).consumer_handle(made.name)

@@ -10,6 +10,7 @@ import contextlib
 import os
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,14 @@ from jetspark.client.aio import JetStream
 from jetspark.errors import JetsparkError
 
 SEEDS = int(os.environ.get("JETSPARK_CHAOS_SEEDS", "2"))
-OPTIONS = {"reconnect_wait": 0.01, "reconnect_wait_max": 0.05, "ping_interval": 0.3, "connect_timeout": 1}
+OPTIONS: dict[str, Any] = {
+    "reconnect_wait": 0.01,
+    "reconnect_wait_max": 0.05,
+    "ping_interval": 0.3,
+    "connect_timeout": 1,
+    # Nothing goes wrong before the first connect is done, but a slow machine may take longer for it.
+    "retry_first_connect": True,
+}
 # Each several times: a short life should see more of them than a long one.
 OFTEN = FAULTS * 4
 
