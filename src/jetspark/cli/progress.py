@@ -52,8 +52,10 @@ def _columns(unit: str) -> list[object]:
 
     class Done(ProgressColumn):
         def render(self, task: Task) -> Text:
-            total = "" if task.total is None else f" of {_amount(task.total, unit)}"
-            return Text(_amount(task.completed, unit) + total)
+            if task.total is None:
+                return Text(_amount(task.completed, unit))
+            done = human_size(task.completed) if unit == "bytes" else human_count(int(task.completed))
+            return Text(f"{done} of {_amount(task.total, unit)}")
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
