@@ -38,10 +38,22 @@ def page_id(page: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page) and not uses_spark(page)], ids=page_id)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, timeout_s=50)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("page", [page for page in PAGES if uses_spark(page)], ids=page_id)
+def test_the_spark_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, timeout_s=180)
+
+
+def run_page(page: Path, folder: Path, timeout_s: float) -> None:
     # A process of its own: a page may leave threads and connections behind, and has its own folder to write to.
     with server_process(jetspark_server_command()) as server:
         command = [sys.executable, str(RUNNER), str(page), f"nats://{server.host}:{server.port}"]
-        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+        result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert result.returncode == 0, result.stderr
     assert int(result.stdout.splitlines()[-1]) > 0
 

@@ -146,6 +146,18 @@ def test_a_stop_signal_ends_it_cleanly(number: signal.Signals, name: str) -> Non
     assert log.endswith("Server Exiting..")
 
 
+def test_a_server_whose_log_nobody_reads_any_more_still_stops() -> None:
+    process = subprocess.Popen([*COMMAND, "-a", "127.0.0.1", "-p", "-1"], stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    while b"Server is ready" not in process.stderr.readline():
+        pass
+    process.stderr.close()
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(20) == 0
+
+
 def test_pid_and_ports_files_are_written_and_go_with_the_server(tmp_path: Path) -> None:
     pid_file = tmp_path / "server.pid"
     with server_process(

@@ -215,8 +215,8 @@ class Stream:
             target = subscription.session
             if target.permissions is None:
                 out = self.reply_outbox(target)
-                out.put_number_reply(reply, subscription.sid, self.ack_before, seq, after)
-                target.count_delivery(subscription, 0)
+                size = out.put_number_reply(reply, subscription.sid, self.ack_before, seq, after)
+                target.count_delivery(subscription, size)
                 return
         self.reply(reply, self.ack_before + b"%d" % seq + after)
 

@@ -96,8 +96,8 @@ class Outbox:
         self._parts.append(frame)
         self.size += len(frame)
 
-    def put_number_reply(self, subject: bytes, sid: bytes, before: bytes, number: i64, after: bytes) -> None:
-        """A reply whose body is one number between two constant texts: a publish acknowledgement."""
+    def put_number_reply(self, subject: bytes, sid: bytes, before: bytes, number: i64, after: bytes) -> i64:
+        """A reply whose body is one number between two constant texts: a publish acknowledgement. The body's size."""
         if COMPILED:
             writer = self._writer
             digits: i64 = 1
@@ -110,18 +110,20 @@ class Outbox:
             writer.append(SPACE)
             writer.write(sid)
             writer.append(SPACE)
-            put_int(writer, len(before) + digits + len(after))
+            body_size: i64 = len(before) + digits + len(after)
+            put_int(writer, body_size)
             writer.write(b"\r\n")
             writer.write(before)
             put_int(writer, number)
             writer.write(after)
             writer.write(b"\r\n")
             self.size = len(writer)
-            return
+            return body_size
         body = b"%b%d%b" % (before, number, after)
         frame = b"MSG %b %b %d\r\n%b\r\n" % (subject, sid, len(body), body)
         self._parts.append(frame)
         self.size += len(frame)
+        return len(body)
 
     def put_delivery(
         self,

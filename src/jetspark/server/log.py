@@ -8,6 +8,7 @@ or Python's logging for a server inside another program). Not known here: what t
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import logging.handlers
@@ -83,8 +84,10 @@ class StreamSink:
         self._format = line_format
 
     def write(self, level: str, text: str) -> None:
-        self._stream.write(self._format.line(level, text))
-        self._stream.flush()
+        # Whoever read the lines may be gone (a launcher that died): serving and stopping go on without them.
+        with contextlib.suppress(BrokenPipeError):
+            self._stream.write(self._format.line(level, text))
+            self._stream.flush()
 
     def reopen(self) -> None:
         """Nothing to reopen."""

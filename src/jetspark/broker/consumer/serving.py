@@ -76,7 +76,8 @@ def serve(consumer: Consumer, pull: WaitingPull, target: Subscription | None) ->
     if target is not None and target.session.permissions is None:
         session = target.session
         writing.write(consumer, session.out, target, pull)
-        session.count_delivery(target, 0)
+        view = consumer.view
+        session.count_delivery(target, view.header_size if consumer.headers_only else view.header_size + view.body_size)
         if not session.is_dirty:
             session.mark_dirty()
     else:
