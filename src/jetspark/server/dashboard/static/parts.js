@@ -8,8 +8,9 @@ export const tile = (name, value, unit, note, { tone = "", meter } = {}) =>
   h("div.tile", { class: tone }, h("span.name", {}, name), h("span.value", {}, value, unit ? h("small", {}, unit) : ""),
     meter !== undefined ? bar(meter) : "", h("span.note", {}, note));
 
-export function bar(share) {
-  const tone = share > 0.95 ? "bad" : share > 0.8 ? "warn" : "";
+// How full something is, which may be too full; or how far something has come, which may not.
+export function bar(share, isProgress = false) {
+  const tone = isProgress ? "" : share > 0.95 ? "bad" : share > 0.8 ? "warn" : "";
   return h("div.meter", { class: tone, "aria-hidden": "true" }, h("i", { css: { width: `${Math.min(100, share * 100).toFixed(1)}%` } }));
 }
 

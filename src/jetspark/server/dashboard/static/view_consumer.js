@@ -49,7 +49,7 @@ function content(document_) {
     card("w4", "Ack latency, sampled", "", body(plot({ title: "Ack latency", stepS, show: f.ms, lines: [{ name: "mean", values: series.ack_ms }] }))),
     priority(document_),
     row.kind === "pull" ? pulls(document_) : "",
-    card("w6 top", "Place in the stream", "", body(bar(behind), facts([
+    card("w6 top", "Place in the stream", "", body(bar(behind, true), facts([
       ["Delivered", `${f.exact(row.delivered_seq)} of ${f.exact(document_.last_seq)}`], ["Acknowledged", f.exact(row.ack_floor_seq)], ["Created", f.when(document_.created)],
       ["Last delivery", document_.delivered.last_active ? f.ago(document_.delivered.last_active) : "never"], ["Last ack", document_.ack_floor.last_active ? f.ago(document_.ack_floor.last_active) : "never"],
       ["Listener", row.kind === "push" ? (document_.push_bound ? "there" : "nobody") : ""]]))),

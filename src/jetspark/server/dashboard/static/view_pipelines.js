@@ -12,7 +12,7 @@ function source(one) {
   const span = Math.max(1, one.last_seq - one.first_seq + 1);
   const share = Math.min(1, Math.max(0, (one.end_seq - one.first_seq + 1) / span));
   return h("div.source", {}, h("div", {}, h("a", { href: f.place("streams", one.stream) }, one.stream), h("span.muted", {}, one.lag ? `${f.count(one.lag)} behind` : "up to date")),
-    h("div.meter", { "aria-hidden": "true" }, h("i", { css: { width: `${(share * 100).toFixed(1)}%` } })), h("span.faint", {}, `sequence ${f.exact(one.end_seq)} of ${f.exact(one.last_seq)}`));
+    bar(share, true), h("span.faint", {}, `sequence ${f.exact(one.end_seq)} of ${f.exact(one.last_seq)}`));
 }
 
 function pipe(row) {
