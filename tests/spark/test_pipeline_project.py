@@ -90,7 +90,8 @@ def test_spark_is_given_a_catalog_that_outlives_the_run(tmp_path: Path) -> None:
     assert settings["spark.executor.memory"] == "2g"
     # Settings of the project go into its spec: as properties of the process they would be readable in its list.
     assert "spark.jetspark.servers" not in settings
-    variables = environment("spark://host:7077", settings, {"SPARK_REMOTE": "sc://other", "HOME": "/home"})
+    variables = environment("spark://host:7077", settings, {"SPARK_REMOTE": "sc://other", "PYTHONPATH": "src"})
+    assert variables["PYTHONPATH"] == str(Path.cwd() / "src")
     assert variables["MASTER"] == "spark://host:7077"
     assert "SPARK_REMOTE" not in variables
     assert "spark.sql.catalogImplementation=hive" in variables["PYSPARK_SUBMIT_ARGS"]

@@ -131,16 +131,14 @@ def test_windows_close_when_they_are_late_enough_and_leave_out_what_comes_after(
     def at(minute: float, amount: int) -> dict[str, Any]:
         return {"at": (NOON + timedelta(minutes=minute)).isoformat(), "country": "de", "amount": amount}
 
-    def run() -> None:
+    def run() -> DataFrame:
         messages = pipelines.read_messages(spark, stream.name, servers=url)
         orders = pipelines.json_fields(messages, "at TIMESTAMP, country STRING, amount INT", keep=["subject"])
         values = {"orders": f.count("*"), "amount": f.sum("amount")}
         windows = pipelines.aggregate(orders, values, late="2 minutes", by=["country"], time="at")
         table = windows.writeStream.format("parquet").option("path", str(tmp_path / "table"))
         finish(table.option("checkpointLocation", str(tmp_path / "one")).trigger(availableNow=True).start())
-        closed = spark.readStream.schema(windows.schema).parquet(str(tmp_path / "table"))
-        rows = pipelines.as_messages(closed, subject=f"{target.name}.minute", key=["window_start", "country"])
-        write_to(rows, target, url, tmp_path / "two")
+        return spark.readStream.schema(windows.schema).parquet(str(tmp_path / "table"))
 
     publish(stream, [at(0, 1), at(0.5, 2), at(1, 4), at(5, 8)])
     run()
@@ -148,7 +146,8 @@ def test_windows_close_when_they_are_late_enough_and_leave_out_what_comes_after(
     assert [(row.orders, row.amount) for row in found.collect()] == [(2, 3), (1, 4)]
     # The first is older than any window that is open; the second opens one and closes that of minute 5.
     publish(stream, [at(0.9, 100), at(20, 16)])
-    run()
+    rows = pipelines.as_messages(run(), subject=f"{target.name}.minute", key=["window_start", "country"])
+    write_to(rows, target, url, tmp_path / "two")
     assert [(one["orders"], one["amount"]) for one in documents_in(target)] == [(2, 3), (1, 4), (1, 8)]
 
 

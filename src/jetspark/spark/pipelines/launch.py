@@ -69,6 +69,10 @@ def environment(master: str, settings: Mapping[str, str], base: Mapping[str, str
         variables["JAVA_HOME"] = os.environ["JAVA_HOME"]
     variables["PYSPARK_PYTHON"] = variables["PYSPARK_DRIVER_PYTHON"] = sys.executable
     variables["PYTHONUNBUFFERED"] = "1"
+    if variables.get("PYTHONPATH"):
+        # The run has the project as its folder, and executors have others still.
+        paths = variables["PYTHONPATH"].split(os.pathsep)
+        variables["PYTHONPATH"] = os.pathsep.join(str(Path(path).resolve()) for path in paths if path)
     if master.startswith("sc://"):
         variables["SPARK_REMOTE"] = master
     else:
