@@ -21,6 +21,8 @@ from typing import Any
 from bench.client_jobs import CLIENT_JOBS, ClientJob, measure_client
 from bench.jobs import JOBS, Job
 from bench.spark_jobs import PARTS, is_wanted, measure_spark
+from bench.spark_sink_job import NAME as SPARK_SINK
+from bench.spark_sink_job import is_sink_wanted, measure_sink
 from jetspark.testing.processes import jetspark_server_command, nats_server_command
 
 Row = dict[str, Any]
@@ -61,10 +63,12 @@ def measure_all(ours: list[str], theirs: list[str], arguments: argparse.Namespac
             yield from measure_clients(client_job, theirs, arguments)
     if is_wanted(arguments.job):
         yield from measure_spark(ours, theirs, arguments)
+    if is_sink_wanted(arguments.job):
+        yield measure_sink(ours, arguments)
 
 
 def job_names() -> list[str]:
-    return [job.name for job in JOBS] + [job.name for job in CLIENT_JOBS] + list(PARTS)
+    return [job.name for job in JOBS] + [job.name for job in CLIENT_JOBS] + [*PARTS, SPARK_SINK]
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -1,4 +1,4 @@
-"""The sink inside Spark: batch writes and streaming queries, what is checked before the first row, and how they fail."""
+"""The sink inside Spark: batch writes and streaming queries, what is checked before the first row, how they fail."""
 
 from __future__ import annotations
 
@@ -109,21 +109,20 @@ def test_a_stream_flows_into_another_through_a_shuffle_over_restarts(
     js.delete_stream(source.name)
 
 
-def test_an_aggregate_in_update_mode_is_written_and_complete_mode_refused(
+def test_updates_of_an_aggregate_are_written_by_foreach_batch_and_complete_mode_is_refused(
     spark: SparkSession, url: str, stream: Stream, tmp_path: Path
 ) -> None:
-    def start(mode: str) -> Any:
-        numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        frame = numbers.groupBy((numbers["value"] % 2).alias("k")).count().selectExpr("to_json(struct(*)) as data")
-        return (
-            frame.writeStream.format("jetstream")
-            .options(servers=url, subject=f"{stream.name}.out", checkpointLocation=str(tmp_path / mode))
-            .outputMode(mode)
-            .trigger(once=True)
-            .start()
-        )
+    numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    counts = numbers.groupBy((numbers["value"] % 2).alias("k")).count().selectExpr("to_json(struct(*)) as data")
 
-    start("update").awaitTermination(120)
+    def twice(frame: DataFrame, batch: int) -> None:
+        for _ in range(2):
+            write(frame, url, stream, subject=f"{stream.name}.out", writeId=f"counts {batch}")
+
+    updates = counts.writeStream.outputMode("update").option("checkpointLocation", str(tmp_path / "update"))
+    updates.foreachBatch(twice).trigger(once=True).start().awaitTermination(120)
     assert sorted(json.loads(row)["count"] for row in rows(stream)) == [5, 5]
-    with pytest.raises(PySparkException, match="complete"):
-        start("complete").awaitTermination(120)
+    whole = counts.writeStream.format("jetstream").outputMode("complete").trigger(once=True)
+    options = {"servers": url, "subject": f"{stream.name}.out", "checkpointLocation": str(tmp_path / "complete")}
+    with pytest.raises(PySparkException, match="foreachBatch with a batch write"):
+        whole.options(**options).start().awaitTermination(120)

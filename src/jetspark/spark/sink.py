@@ -101,7 +101,9 @@ def batch_writer(raw: Mapping[str, str], schema: StructType, overwrite: bool) ->
 def stream_writer(raw: Mapping[str, str], schema: StructType, overwrite: bool) -> JetStreamStreamWriter:
     """The writer of `df.writeStream.format("jetstream")`, once the target has been looked at."""
     if overwrite:
-        raise BadOptionError("a stream is appended to: use outputMode('append') or 'update', not 'complete'")
+        raise BadOptionError(
+            "a stream is appended to: use outputMode('append'), or foreachBatch with a batch write and option writeId"
+        )
     sink = _sink(raw, schema)
     if sink.options["writeId"]:
         raise BadOptionError("option writeId is for batch writes: a streaming query is known by its checkpoint")
