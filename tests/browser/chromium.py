@@ -37,8 +37,13 @@ def _candidates() -> Iterator[str]:
     for name in NAMES:
         if found := shutil.which(name):
             yield found
+    yield _own_download()
+
+
+def _own_download() -> str:
+    """Where Playwright would have put its browser. It is asked and let go: only one may run at a time."""
     with sync_playwright() as playwright:
-        yield playwright.chromium.executable_path
+        return playwright.chromium.executable_path
 
 
 def _run(*command: str) -> str:

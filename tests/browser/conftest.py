@@ -21,7 +21,8 @@ TIMEOUT_MS = 10_000
 OpenPage = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: Playwright's loop counts as running in this thread, and other tests have their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     executable, reason = find_chromium()
     if not executable:
