@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jetspark.client.sync import Connection, JetStream, Stream, connect
-from jetspark.spark.session import session
+from jetspark.spark.spark_session import session
 from jetspark.testing.processes import ServerProcess, server_command, server_process
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jetspark.spark.session import session
+from jetspark.spark.spark_session import session
 
 # Few rows in flight, so that a batch takes a while and most kills find it half stored.
 IN_FLIGHT = 8

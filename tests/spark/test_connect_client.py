@@ -69,7 +69,7 @@ def connect_server() -> Iterator[str]:
         port = free.getsockname()[1]
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVER, str(port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env=environment(),
+        env=environment([path for path in sys.path if path]),
     )  # fmt: skip
     with process:
         assert process.stdout is not None
@@ -78,8 +78,10 @@ def connect_server() -> Iterator[str]:
         process.communicate()
 
 
-def environment(*first: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([*first, *(path for path in sys.path if path)])}
+def environment(paths: list[str]) -> dict[str, str]:
+    """What a fresh shell would have: a session in this process leaves variables of its own behind."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK", "PYTHON"))}
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def test_the_thin_client_reads_batches_and_streams(
@@ -90,7 +92,7 @@ def test_the_thin_client_reads_batches_and_streams(
 
     done = subprocess.run(
         [sys.executable, "-c", _CLIENT, connect_server, url_of(our_server)],
-        cwd=tmp_path, env=environment(thin_client), capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, env=environment([thin_client]), capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr[-3000:]

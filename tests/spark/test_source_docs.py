@@ -26,9 +26,11 @@ def test_the_page_names_every_option_and_no_other() -> None:
 
 
 def test_the_code_of_the_page_runs(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     with running("jetspark") as process:
-        count = asyncio.run(Program(PAGE, url_of(process), {}).run())
+        monkeypatch.chdir(tmp_path)
+        program = Program(PAGE, url_of(process), {})
+        count = asyncio.run(program.run())
+        spark.streams.removeListener(program._names["listener"])
 
     assert count >= 4
     assert spark.table("eu").count() == 50

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from jetspark.spark.java import ensure_java
     from jetspark.spark.lag import LagListener
     from jetspark.spark.reporting import ProgressReporter
-    from jetspark.spark.session import session
     from jetspark.spark.source import JetStreamDataSource
+    from jetspark.spark.spark_session import session
 
 __all__ = ["JetStreamDataSource", "LagListener", "ProgressReporter", "ensure_java", "register", "session"]
 
@@ -28,7 +28,7 @@ _HOMES = {
     "LagListener": "jetspark.spark.lag",
     "ProgressReporter": "jetspark.spark.reporting",
     "ensure_java": "jetspark.spark.java",
-    "session": "jetspark.spark.session",
+    "session": "jetspark.spark.spark_session",
 }
 
 
