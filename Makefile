@@ -14,7 +14,7 @@ ARGS ?=
 SOURCES := $(shell find src/jetspark -name '*.py' -o -name py.typed)
 PYTHON_PATHS := src tests setup.py $(wildcard examples bench tools)
 
-.PHONY: help install test check format lint types contracts fast-tests demo docs bench sim clean
+.PHONY: help install test browser check format lint types contracts fast-tests demo docs bench sim clean
 
 help:
 	@echo "make install   .venv with the project (compiled where possible): .venv/bin/jetspark"
@@ -49,11 +49,15 @@ install: $(VENV)/.installed
 	@$(VENV)/bin/jetspark --version
 
 # Both runs always happen. The plain one comes first, so that the output ends with the summary of the full one.
-test: install
+test: install browser
 	@status=0; \
 	echo "plain:"; JETSPARK_PURE=1 $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m $(FAST) || status=1; \
 	$(VENV)/bin/jetspark --version; $(RUN) -m pytest -q -n $(JOBS) --dist loadfile || status=1; \
 	exit $$status
+
+# Before the tests, because two of their processes must not install a browser at the same time. Without one they say so.
+browser: $(VENV)/.dependencies
+	@$(RUN) tests/browser/chromium.py || true
 
 check: format lint types contracts fast-tests
 

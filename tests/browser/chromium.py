@@ -63,7 +63,9 @@ def find_chromium() -> tuple[str, str]:
         return present, ""
     reasons = [_run(sys.executable, "-m", "playwright", "install", "chromium")]
     if shutil.which("apt-get") and os.geteuid() == 0:
-        reasons.append(_run("apt-get", "install", "-y", "--no-install-recommends", "chromium"))
+        install = ("apt-get", "install", "-y", "--no-install-recommends", "chromium")
+        # A fresh machine may not know its packages yet; asking anew takes longer than most installs.
+        reasons.append(_run(*install) and (_run("apt-get", "update") or _run(*install)))
     installed = next((path for path in _candidates() if Path(path).exists()), "")
     return installed, "" if installed else "no Chromium, and none could be had: " + "; ".join(filter(None, reasons))
 
