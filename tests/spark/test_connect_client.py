@@ -90,8 +90,11 @@ def test_the_thin_client_reads_batches_and_streams(
     with connect(url_of(our_server)) as client:
         fill(client.jetstream().create_stream("THIN", subjects=["THIN.>"]), 12)
 
+    # A file, because with `-c` this client looks for a whole Spark.
+    script = tmp_path / "read.py"
+    script.write_text(_CLIENT)
     done = subprocess.run(
-        [sys.executable, "-c", _CLIENT, connect_server, url_of(our_server)],
+        [sys.executable, str(script), connect_server, url_of(our_server)],
         cwd=tmp_path, env=environment([thin_client]), capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
 
