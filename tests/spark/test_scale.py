@@ -31,13 +31,16 @@ pytestmark = [
 ]
 
 ROWS = 3000
-PER_BATCH = 250
+PER_BATCH = 375
 SPEC = """
 name: scale
 storage: state
 libraries: [{glob: {include: transformations/**}}]
 configuration:
   spark.sql.shuffle.partitions: "2"
+  # Spark gives a Python process ten seconds to start, which three at once on a busy machine may not make.
+  spark.sql.pipelines.execution.maxConcurrentFlows: "1"
+  spark.sql.pipelines.maxFlowRetryAttempts: "10"
 """
 # Three tables, one from each place; where the places are is a setting of the run.
 PIPELINE = f"""
@@ -48,9 +51,9 @@ def orders(place):
     @dp.table(name=f"from_{{place}}")
     def table():
         servers = spark.conf.get(f"spark.jetspark_places.{{place}}")
-        messages = read_messages(
-            spark, "ORDERS", servers=servers, maxOffsetsPerTrigger={PER_BATCH}, minPartitions=2
-        )
+        # Small batches where a server is to be killed between two of them.
+        limit = {PER_BATCH} if place == "cluster" else None
+        messages = read_messages(spark, "ORDERS", servers=servers, maxOffsetsPerTrigger=limit, minPartitions=2)
         return messages.selectExpr("subject", "sequence", "CAST(data AS STRING) AS text")
 
 for place in ("ours", "nats", "cluster"):
