@@ -23,8 +23,9 @@ from jetspark.spark.options import Options
 from jetspark.spark.sink_checks import Checked, check_target
 from jetspark.spark.sink_ids import Place
 from jetspark.spark.sink_ledger import Ledger
+from jetspark.spark.sink_limits import Limits
 from jetspark.spark.sink_options import NONE, sink_options
-from jetspark.spark.sink_publish import Limits, TaskWriter
+from jetspark.spark.sink_publish import TaskWriter
 from jetspark.spark.sink_rows import RowPlan, plan_rows
 
 if TYPE_CHECKING:

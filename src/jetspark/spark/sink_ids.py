@@ -14,13 +14,14 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jetspark.spark.sink_options import COLUMN, CONTENT, NONE, POSITION
+from jetspark.spark.sink_options import CONTENT, NONE, POSITION
 
 # 120 bits: no two different rows of a batch will ever share one, and it is 20 characters of base 64 without padding.
 DIGEST_BYTES = 15
 WRITE_DIGEST_BYTES = 9
 
-IdMaker = Callable[[bytes, bytes, bytes], bytes]
+# From the subjects, header blocks and payloads of some rows to their ids.
+IdMaker = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,13 @@ class Place:
 
 
 def id_maker(mode: str, place: Place) -> IdMaker:
-    """A function from a row's subject, headers and data to its id. It counts, so it serves one pass over the rows."""
+    """A function from rows to their ids. It counts, so it serves one pass over the rows of a task."""
     if mode == CONTENT:
         return _content_ids(place.prefix)
     if mode == POSITION:
         return _position_ids(place.prefix)
-    assert mode in (COLUMN, NONE), mode
-    return lambda subject, block, data: b""
+    assert mode == NONE, mode
+    return lambda subjects, blocks, payloads: [b""] * len(payloads)
 
 
 def _content_ids(prefix: bytes) -> IdMaker:
@@ -57,26 +58,33 @@ def _content_ids(prefix: bytes) -> IdMaker:
     repeated: dict[bytes, int] = {}
     blake2b, base64 = hashlib.blake2b, binascii.b2a_base64
 
-    def make(subject: bytes, block: bytes, data: bytes) -> bytes:
-        # Neither a subject nor a header block has a zero byte, so the parts cannot be mistaken for one another.
-        digest = base64(
-            blake2b(b"%b\0%b\0%b" % (subject, block, data), digest_size=DIGEST_BYTES).digest(), newline=False
-        )
-        if digest not in seen:
-            seen.add(digest)
-            return prefix + digest
-        count = repeated[digest] = repeated.get(digest, 0) + 1
-        return b"%b%b:%d" % (prefix, digest, count)
+    def make(subjects: list[bytes], blocks: list[bytes], payloads: list[bytes]) -> list[bytes]:
+        ids = []
+        for subject, block, data in zip(subjects, blocks, payloads, strict=True):
+            # Neither a subject nor a header block has a zero byte: no part can be mistaken for another.
+            content = b"%b\0%b\0%b" % (subject, block, data)
+            digest = base64(blake2b(content, digest_size=DIGEST_BYTES).digest(), newline=False)
+            if digest in seen:
+                count = repeated[digest] = repeated.get(digest, 0) + 1
+                ids.append(b"%b%b:%d" % (prefix, digest, count))
+            else:
+                seen.add(digest)
+                ids.append(prefix + digest)
+        return ids
 
     return make
 
 
 def _position_ids(prefix: bytes) -> IdMaker:
-    row = -1
+    next_row = 0
 
-    def make(subject: bytes, block: bytes, data: bytes) -> bytes:
-        nonlocal row
-        row += 1
-        return b"%br%d.%x" % (prefix, row, zlib.crc32(data, zlib.crc32(block, zlib.crc32(subject))))
+    def make(subjects: list[bytes], blocks: list[bytes], payloads: list[bytes]) -> list[bytes]:
+        nonlocal next_row
+        ids = []
+        for subject, block, data in zip(subjects, blocks, payloads, strict=True):
+            checksum = zlib.crc32(data, zlib.crc32(block, zlib.crc32(subject)))
+            ids.append(b"%br%d.%x" % (prefix, next_row, checksum))
+            next_row += 1
+        return ids
 
     return make

@@ -10,60 +10,42 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jetspark.api.error_codes import ApiError
-from jetspark.client.errors import AuthorizationError, ClientError, JetsparkError, MaxPayloadError
+from jetspark.client.errors import AuthorizationError, ClientError, JetsparkError, NoStreamError
 from jetspark.client.infos import parse_pub_ack
-from jetspark.protocol.subjects import is_literal, matches
 from jetspark.spark.connections import RETRY_WAIT_MAX_S
 from jetspark.spark.dead_letter import SUFFIX, dead_letter
 from jetspark.spark.options import Options
 from jetspark.spark.sink_claim import Attempt, SinkError, Target
-from jetspark.spark.sink_ids import Place, id_maker
+from jetspark.spark.sink_ids import IdMaker, Place, id_maker
+from jetspark.spark.sink_limits import Limits
 from jetspark.spark.sink_options import COLUMN, NONE
-from jetspark.spark.sink_rows import Row, RowPlan, RowReader
+from jetspark.spark.sink_rows import Row, RowPlan, RowReader, Rows
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from jetspark.client.sync import PublishFuture
+    from jetspark.client.sync import PublishBlock
 
 log = logging.getLogger("jetspark.spark")
 
 # Refusals that the same row would meet again: too large, headers too large, a bad time to live.
 DATA_REFUSALS = (10054, 10097, 10165, 10166)
-# Subjects whose check is remembered.
-SUBJECTS_MAX = 16384
-ID_LINE = b"Nats-Msg-Id: "
-FIRST_LINE = b"NATS/1.0\r\n"
+# Rows are sent in blocks, so many of them at a time: while one is on its way the next is made.
+BLOCKS_IN_FLIGHT = 2
+_FIRST_LINE = b"NATS/1.0\r\n"
 
 
-class Limits:
-    """What the target stream and the server take, as the driver saw it."""
+@dataclass(slots=True)
+class Flight:
+    """Rows on their way."""
 
-    def __init__(self, patterns: tuple[str, ...], message_size_max: int) -> None:
-        self._patterns = [pattern.encode() for pattern in patterns]
-        self.message_size_max = message_size_max
-        self._known: dict[str, str] = {}
-
-    def subject_reason(self, subject: str) -> str:
-        """Why a subject will not do; empty when it will."""
-        reason = self._known.get(subject)
-        if reason is None:
-            if len(self._known) >= SUBJECTS_MAX:
-                self._known.clear()
-            reason = self._known[subject] = self._look_at(subject)
-        return reason
-
-    def _look_at(self, subject: str) -> str:
-        encoded = subject.encode("utf-8", "surrogatepass")
-        if not is_literal(encoded):
-            return f"not a subject to publish to: {subject!r}"
-        if not any(matches(pattern, encoded) for pattern in self._patterns):
-            return f"the stream does not take subject {subject}"
-        return ""
+    sent: PublishBlock
+    rows: Rows
 
 
 class TaskWriter:
@@ -78,10 +60,10 @@ class TaskWriter:
         self._limits = limits
         self._targets = targets
         self._keeps_claim = plan.id_mode != NONE
-        self._ack_timeout_s: float = options["ackTimeoutMs"]
-        self._in_flight: deque[tuple[PublishFuture, Row]] = deque()
+        self._block_rows = max(1, options["maxInFlight"] // BLOCKS_IN_FLIGHT)
+        self._flights: deque[Flight] = deque()
         # Rows of an attempt that broke off, to be sent by the next one where they are not stored.
-        self._again: deque[Row] = deque()
+        self._unsettled: list[Rows] = []
         self._tries = 0
         self._acked_at_last_try = 0
         self._row_count = self._acked_count = self._found_count = self._duplicate_count = self._dead_count = 0
@@ -110,52 +92,37 @@ class TaskWriter:
             held = list(batches)
             self._check_same_rows(held)
             batches = held
-        reader = RowReader(self._plan)
-        make_id = id_maker(self._plan.id_mode, self._place)
+        reader, make_ids = RowReader(self._plan), self._id_maker()
         for batch in batches:
-            rows = list(self._prepared(reader, make_id, batch))
-            for row in rows:
-                if row.reason:
-                    self._refuse(row, row.reason)
-                elif row.msg_id in self._attempt.stored:
-                    self._found_count += 1
-                else:
-                    self._send(row)
-                if self._attempt.done is not None:
-                    return
-        while (self._in_flight or self._again) and self._attempt.done is None:
-            if self._again:
-                self._send_again(self._again.popleft())
-            else:
-                self._settle_first()
+            if batch.num_rows:
+                self._send_all(self._prepared(reader.read(batch), make_ids))
+            if self._attempt.done is not None:
+                return
+        while self._flights and self._attempt.done is None:
+            self._settle_first()
+            self._send_unsettled()
 
-    def _prepared(self, reader: RowReader, make_id: Any, batch: pyarrow.RecordBatch) -> Iterator[Row]:
-        """The rows of a batch with their ids, checked. Without a place for bad ones, the first one ends the task."""
-        limits, is_column = self._limits, self._plan.id_mode == COLUMN
-        has_dead_letters = bool(self._options["deadLetterSubject"])
-        size_max = limits.message_size_max - len(FIRST_LINE) - len(ID_LINE) - 4
-        for row in reader.rows(batch):
-            self._row_count += 1
-            if not is_column:
-                row.msg_id = make_id(row.subject.encode("utf-8", "surrogatepass"), row.block, row.data)
-            if not row.reason:
-                row.reason = limits.subject_reason(row.subject)
-            size = len(row.block) + len(row.msg_id) + len(row.data)
-            if size > size_max and not row.reason:
-                row.reason = f"{size} bytes with its headers; the stream takes {limits.message_size_max}"
-            if row.reason and not has_dead_letters:
-                raise SinkError(self._refusal(row, row.reason))
-            yield row
+    def _id_maker(self) -> IdMaker | None:
+        return None if self._plan.id_mode == COLUMN else id_maker(self._plan.id_mode, self._place)
+
+    def _prepared(self, rows: Rows, make_ids: IdMaker | None) -> Rows:
+        """Rows with their ids, checked. Without a place for bad ones, the first of them ends the task."""
+        self._row_count += len(rows)
+        if make_ids is not None:
+            rows.ids = make_ids(rows.subjects, rows.blocks, rows.payloads)
+        self._limits.check(rows)
+        if rows.reasons and not self._options["deadLetterSubject"]:
+            raise self._refusal(rows.row(min(rows.reasons)))
+        return rows
 
     def _check_same_rows(self, held: list[pyarrow.RecordBatch]) -> None:
         """What an earlier attempt stored must be among the rows of this one, or their ids mean nothing."""
-        reader = RowReader(self._plan)
-        make_id = id_maker(self._plan.id_mode, self._place)
-        made = {
-            make_id(row.subject.encode("utf-8", "surrogatepass"), row.block, row.data)
-            for batch in held
-            for row in reader.rows(batch)
-        }
+        reader, make_ids = RowReader(self._plan), self._id_maker()
+        assert make_ids is not None
+        made: set[bytes] = set()
+        for batch in held:
+            rows = reader.read(batch)
+            made.update(make_ids(rows.subjects, rows.blocks, rows.payloads))
         prefix = self._place.prefix
         left = [one for one in self._attempt.stored if one.startswith(prefix) and one.removesuffix(SUFFIX) not in made]
         if left:
@@ -169,98 +136,113 @@ class TaskWriter:
 
     # Sending and what comes back.
 
-    def _send(self, row: Row) -> None:
-        """Send a row, and look at the acknowledgements that have come meanwhile."""
-        self._publish(row)
-        while self._again and self._attempt.done is None:
-            self._send_again(self._again.popleft())
-        in_flight = self._in_flight
-        while in_flight and in_flight[0][0].done:
-            self._settle_first()
+    def _send_all(self, rows: Rows) -> None:
+        """The rows of a batch: those that are stored already are left out, bad ones become dead letters."""
+        for index in sorted(rows.reasons):
+            self._refuse(rows.row(index))
+        stored, reasons = self._attempt.stored, rows.reasons
+        if stored or reasons:
+            wanted = [n for n, one in enumerate(rows.ids) if one not in stored and n not in reasons]
+            self._found_count += len(rows) - len(wanted) - sum(1 for n in reasons if rows.ids[n] not in stored)
+            rows = rows.picked(wanted)
+        for start in range(0, len(rows), self._block_rows):
+            while len(self._flights) >= BLOCKS_IN_FLIGHT and self._attempt.done is None:
+                self._settle_first()
+                self._send_unsettled()
+            if self._attempt.done is not None:
+                return
+            self._send(rows.between(start, start + self._block_rows))
+            self._send_unsettled()
 
-    def _send_again(self, row: Row) -> None:
-        if row.msg_id and row.msg_id in self._attempt.stored:
-            self._acked_count += 1
-        else:
-            self._publish(row)
+    def _send_unsettled(self) -> None:
+        """What an attempt that broke off has left, where the new one did not find it stored."""
+        while self._unsettled and self._attempt.done is None:
+            rows = self._unsettled.pop(0)
+            wanted = [n for n, one in enumerate(rows.ids) if not one or one not in self._attempt.stored]
+            self._acked_count += len(rows) - len(wanted)
+            if wanted:
+                self._send(rows.picked(wanted))
 
-    def _publish(self, row: Row) -> None:
-        block = row.block
-        if row.msg_id:
-            block = (block[:-2] if block else FIRST_LINE) + ID_LINE + row.msg_id + b"\r\n\r\n"
+    def _send(self, rows: Rows) -> None:
         try:
-            future = self._attempt.jetstream.publish_prepared(row.subject, block, row.data, self._ack_timeout_s)
-        except MaxPayloadError as error:
-            self._refuse(row, str(error))
+            sent = self._attempt.jetstream.publish_many(rows.subjects, _with_ids(rows), rows.payloads)
         except ClientError as error:
-            self._start_over(error, row)
+            self._start_over(error, rows)
         else:
-            self._in_flight.append((future, row))
+            self._flights.append(Flight(sent, rows))
 
     def _settle_first(self) -> None:
-        """Wait for the oldest acknowledgement and act on it."""
-        future, row = self._in_flight.popleft()
-        if not future.done:
-            try:
-                future.wait()
-            except JetsparkError as error:
-                log.debug("row %d: %s", row.number, error)
-        if future.error is not None:
-            self._start_over(future.error, row)
+        """Wait for the oldest block's acknowledgements and act on them."""
+        flight = self._flights.popleft()
+        sent, rows = flight.sent, flight.rows
+        trouble: BaseException | None = None
+        try:
+            sent.wait(self._options["ackTimeoutMs"])
+        except JetsparkError as error:
+            trouble = error
+        if trouble is None and not sent.refusals:
+            self._count_acked(flight, len(rows))
             return
-        answer = future.value
-        assert isinstance(answer, bytes)
-        if b'"error"' in answer or b'"seq"' not in answer:
-            self._refused(future, row)
-            return
-        self._acked_count += 1
-        if b'"duplicate"' in answer:
-            self._duplicate_count += 1
-        self._last_ack = answer
+        bad: list[Row] = []
+        for place, answer in sent.refusals:
+            refusal = _refusal_error(rows.subjects[place], answer)
+            if isinstance(refusal, ApiError) and refusal.err_code in DATA_REFUSALS:
+                row = rows.row(place)
+                row.reason = str(refusal)
+                bad.append(row)
+            else:
+                trouble = trouble or refusal
+        refused = {row.number for row in bad}
+        open_places = [n for n in range(len(rows)) if not sent.is_stored(n) and rows.numbers[n] not in refused]
+        self._count_acked(flight, len(rows) - len(open_places) - len(bad))
+        if open_places:
+            assert trouble is not None, "a row without an answer has a reason for it"
+            self._start_over(trouble, rows.picked(open_places))
+        for row in bad:
+            self._refuse(row)
 
-    def _refused(self, future: PublishFuture, row: Row) -> None:
-        error = future.exception()
-        if isinstance(error, ApiError) and error.err_code in DATA_REFUSALS:
-            self._refuse(row, str(error))
-        elif error is not None:
-            self._start_over(error, row)
+    def _count_acked(self, flight: Flight, count: int) -> None:
+        self._acked_count += count
+        self._duplicate_count += flight.sent.duplicate_count
+        self._last_ack = flight.sent.last_ack or self._last_ack
 
-    def _refuse(self, row: Row, reason: str) -> None:
+    def _refuse(self, row: Row) -> None:
         subject = self._options["deadLetterSubject"]
         if not subject:
-            raise SinkError(self._refusal(row, reason))
-        letter = dead_letter(row, reason, self._place, self._limits.message_size_max)
+            raise self._refusal(row)
+        letter = dead_letter(row, row.reason, self._place, self._limits.message_size_max)
         while letter.msg_id not in self._attempt.stored and self._attempt.done is None:
             try:
-                future = self._attempt.jetstream.publish_prepared(subject, letter.block, letter.data)
-                future.wait()
-                break
+                sent = self._attempt.jetstream.publish_many([subject.encode()], [letter.block], [letter.data])
+                sent.wait(self._options["ackTimeoutMs"])
             except JetsparkError as error:
-                self._start_over(error, None)
+                self._start_over(error)
+                continue
+            if not sent.refusals:
+                break
+            self._start_over(_refusal_error(subject.encode(), sent.refusals[0][1]))
         self._dead_count += 1
 
-    def _refusal(self, row: Row, reason: str) -> str:
-        return (
-            f"row {row.number} of {self._place} cannot be stored for what is in it: {reason} "
+    def _refusal(self, row: Row) -> SinkError:
+        return SinkError(
+            f"row {row.number} of {self._place} cannot be stored for what is in it: {row.reason} "
             "(option deadLetterSubject puts such rows elsewhere and goes on)"
         )
 
     # When the outcome is not known.
 
-    def _start_over(self, error: BaseException, row: Row | None) -> None:
+    def _start_over(self, error: BaseException, rows: Rows | None = None) -> None:
         """A new attempt. Rows without a known outcome will be sent again, unless they turn out to be stored."""
-        unsettled = [row] if row is not None else []
-        while self._in_flight:
-            future, other = self._in_flight.popleft()
-            answer = future.value
-            if future.done and future.error is None and isinstance(answer, bytes) and b'"error"' not in answer:
-                self._acked_count += 1
-                self._last_ack = answer
-            else:
-                unsettled.append(other)
-        self._again.extendleft(reversed(unsettled))
+        if rows is not None:
+            self._unsettled.append(rows)
+        while self._flights:
+            flight = self._flights.popleft()
+            open_places = [n for n in range(len(flight.rows)) if not flight.sent.is_stored(n)]
+            self._count_acked(flight, len(flight.rows) - len(open_places))
+            if open_places:
+                self._unsettled.append(flight.rows.picked(open_places))
         self._attempt.close()
-        self._begin_attempt(error, unsettled[0] if unsettled else None)
+        self._begin_attempt(error, self._unsettled[0].row(0) if self._unsettled else None)
 
     def _begin_attempt(self, error: BaseException | None = None, row: Row | None = None) -> None:
         """Connect and claim, with up to numRetries retries; progress since the last time starts the count anew."""
@@ -299,3 +281,24 @@ class TaskWriter:
             "dead": self._dead_count,
             "last_sequence": sequence,
         }
+
+
+def _with_ids(rows: Rows) -> list[bytes]:
+    """Header blocks with the message ids in them."""
+    if not rows.ids[0]:
+        return rows.blocks
+    return [
+        b"%bNats-Msg-Id: %b\r\n\r\n" % (block[:-2] if block else _FIRST_LINE, one)
+        for block, one in zip(rows.blocks, rows.ids, strict=True)
+    ]
+
+
+def _refusal_error(subject: bytes, answer: bytes) -> Exception:
+    """What a refusal means; an empty one is that nobody answered."""
+    if not answer:
+        return NoStreamError(subject.decode("utf-8", "replace"))
+    try:
+        parse_pub_ack(answer)
+    except (ApiError, JetsparkError) as error:
+        return error
+    return SinkError(f"not an acknowledgement: {answer[:80]!r}")

@@ -8,7 +8,7 @@ not decided here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -65,6 +65,58 @@ class Row:
     msg_id: bytes
     data: bytes
     reason: str = ""
+
+
+class Rows:
+    """Some rows of a task, a list for each part of a message. `reasons` has those that cannot be sent, by index."""
+
+    __slots__ = ("blocks", "ids", "numbers", "payloads", "reasons", "subjects")
+
+    def __init__(
+        self,
+        numbers: Sequence[int],
+        subjects: list[bytes],
+        blocks: list[bytes],
+        ids: list[bytes],
+        payloads: list[bytes],
+        reasons: dict[int, str],
+    ) -> None:
+        self.numbers = numbers
+        self.subjects = subjects
+        self.blocks = blocks
+        self.ids = ids
+        self.payloads = payloads
+        self.reasons = reasons
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def row(self, index: int) -> Row:
+        """One of them."""
+        return Row(
+            self.numbers[index],
+            self.subjects[index].decode("utf-8", "replace"),
+            self.blocks[index],
+            self.ids[index],
+            self.payloads[index],
+            self.reasons.get(index, ""),
+        )
+
+    def between(self, start: int, stop: int) -> Rows:
+        """Neighbours among them, all of which can be sent."""
+        part = slice(start, stop)
+        return Rows(self.numbers[part], self.subjects[part], self.blocks[part], self.ids[part], self.payloads[part], {})
+
+    def picked(self, indices: Sequence[int]) -> Rows:
+        """Those at some places, all of which can be sent."""
+        return Rows(
+            [self.numbers[index] for index in indices],
+            [self.subjects[index] for index in indices],
+            [self.blocks[index] for index in indices],
+            [self.ids[index] for index in indices],
+            [self.payloads[index] for index in indices],
+            {},
+        )
 
 
 def plan_rows(schema: t.StructType, template: str, msg_id: str) -> RowPlan:
@@ -155,71 +207,80 @@ class RowReader:
         self._plan = plan
         self._number = 0
 
-    def rows(self, batch: pyarrow.RecordBatch) -> Iterator[Row]:
-        """The rows of one batch."""
+    def read(self, batch: pyarrow.RecordBatch) -> Rows:
+        """The rows of one batch. Their ids are those of the column msg_id when ids come from there, else empty."""
         plan = self._plan
         count = batch.num_rows
-        payloads = _list(batch, plan.data)
+        reasons: dict[int, str] = {}
         subjects = self._subjects(batch, count)
-        extras = self._extras(batch) if plan.has_headers or plan.has_ttl else None
-        ids = _list(batch, MSG_ID_COLUMN) if plan.id_mode == COLUMN else None
-        number = self._number
+        if None in subjects:
+            said = "it has no subject: the column, or a column of the template, is null"
+            reasons.update((index, said) for index, subject in enumerate(subjects) if subject is None)
+        empty = [b""] * count
+        blocks = self._blocks(batch, reasons) if plan.has_headers or plan.has_ttl else empty
+        ids = _ids(batch, reasons) if plan.id_mode == COLUMN else empty
+        numbers = range(self._number, self._number + count)
         self._number += count
-        for index in range(count):
-            data = payloads[index]
-            if data is None:
-                data = b""
-            elif not isinstance(data, bytes):
-                data = data.encode()
-            row = Row(number + index, subjects[index] or "", b"", b"", data)
-            if subjects[index] is None:
-                row.reason = "it has no subject: the column, or a column of the template, is null"
-            if extras is not None:
-                self._add_headers(row, extras[index])
-            if ids is not None:
-                self._add_id(row, ids[index])
-            yield row
+        return Rows(numbers, [one or b"" for one in subjects], blocks, ids, _payloads(batch, plan.data), reasons)
 
-    def _subjects(self, batch: pyarrow.RecordBatch, count: int) -> list[str | None]:
+    def _subjects(self, batch: pyarrow.RecordBatch, count: int) -> list[bytes | None]:
         plan = self._plan
-        default: list[str | None]
+        default: list[bytes | None]
         if plan.fields:
             columns = [_list(batch, name) for name in plan.fields]
             default = [self._filled(values) for values in zip(*columns, strict=True)]
         else:
-            default = [plan.template or None] * count
+            default = [plan.template.encode() or None] * count
         if not plan.has_subject:
             return default
         chosen = _list(batch, SUBJECT)
-        return [other if own is None else own for own, other in zip(chosen, default, strict=True)]
+        return [other if own is None else own.encode() for own, other in zip(chosen, default, strict=True)]
 
-    def _filled(self, values: tuple[Any, ...]) -> str | None:
+    def _filled(self, values: tuple[Any, ...]) -> bytes | None:
         if any(value is None for value in values):
             return None
         told = dict(zip(self._plan.fields, values, strict=True))
-        return _FIELD.sub(lambda match: _subject_text(told[match[1]]), self._plan.template)
+        return _FIELD.sub(lambda match: _subject_text(told[match[1]]), self._plan.template).encode()
 
-    def _extras(self, batch: pyarrow.RecordBatch) -> list[tuple[Any, Any]]:
+    def _blocks(self, batch: pyarrow.RecordBatch, reasons: dict[int, str]) -> list[bytes]:
         nothing = [None] * batch.num_rows
         headers = _list(batch, HEADERS) if self._plan.has_headers else nothing
         ttls = _list(batch, TTL_COLUMN) if self._plan.has_ttl else nothing
-        return list(zip(headers, ttls, strict=True))
+        blocks = []
+        for index, (pairs, ttl) in enumerate(zip(headers, ttls, strict=True)):
+            try:
+                blocks.append(_block(pairs, ttl))
+            except BadHeaderError as error:
+                reasons.setdefault(index, str(error))
+                blocks.append(b"")
+        return blocks
 
-    def _add_headers(self, row: Row, extras: tuple[Any, Any]) -> None:
-        headers, ttl = extras
-        try:
-            made = Headers((name, value) for name, value in _pairs(headers) if not _CONTROL.match(name))
-            if ttl is not None:
-                made.set(TTL, ttl_text(ttl.total_seconds() if isinstance(ttl, timedelta) else ttl))
-            row.block = made.to_block()
-        except BadHeaderError as error:
-            row.reason = str(error)
 
-    def _add_id(self, row: Row, value: Any) -> None:
+def _block(pairs: Any, ttl: Any) -> bytes:
+    made = Headers((name, value) for name, value in _pairs(pairs) if not _CONTROL.match(name))
+    if ttl is not None:
+        made.set(TTL, ttl_text(ttl.total_seconds() if isinstance(ttl, timedelta) else ttl))
+    return made.to_block()
+
+
+def _ids(batch: pyarrow.RecordBatch, reasons: dict[int, str]) -> list[bytes]:
+    ids = []
+    for index, value in enumerate(_list(batch, MSG_ID_COLUMN)):
         text = "" if value is None else str(value)
         if not text or any(ord(character) < 32 for character in text) or text != text.strip():
-            row.reason = row.reason or f"its msg_id is no message id: {value!r}"
-        row.msg_id = text.encode()
+            reasons.setdefault(index, f"its msg_id is no message id: {value!r}")
+        ids.append(text.encode())
+    return ids
+
+
+def _payloads(batch: pyarrow.RecordBatch, name: str) -> list[bytes]:
+    import pyarrow as pa
+
+    column = batch.column(batch.schema.get_field_index(name)).cast(pa.binary())
+    values: list[bytes | None] = column.to_pylist()
+    if column.null_count:
+        return [value or b"" for value in values]
+    return values  # type: ignore[return-value]  # no null among them
 
 
 def _list(batch: pyarrow.RecordBatch, name: str) -> list[Any]:

@@ -3,6 +3,7 @@
 from jetspark.client.aio.arrow import ArrowConsuming
 from jetspark.client.aio.backup import BackupProgress
 from jetspark.client.aio.batch import PublishBatch
+from jetspark.client.aio.block import PublishBlock
 from jetspark.client.aio.connection import Connection, connect
 from jetspark.client.aio.consumer import Consumer
 from jetspark.client.aio.consuming import Consuming
@@ -43,6 +44,7 @@ __all__ = [
     "OrderedSubscription",
     "Processing",
     "PublishBatch",
+    "PublishBlock",
     "PublishFuture",
     "PullSubscription",
     "PushSubscription",

@@ -7,8 +7,10 @@ server, or failed with an error that says whether it may have been stored.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from jetspark.client.aio.block import PublishBlock, publish_many
 from jetspark.client.aio.waiting import Awaited
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.publish_headers import publish_block
@@ -203,19 +205,12 @@ class Publisher:
             await link.drain()
         return future
 
-    async def publish_prepared(
-        self, subject: str, block: bytes, data: bytes, timeout: Seconds | None = None
-    ) -> PublishFuture:
-        """`publish_async` for a header block that is ready to be sent: the caller built it, and answers for it."""
-        link = self._link
-        while len(self._acks.waiting) >= self._window:
-            await self._wait_window()
-        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
-        future = PublishFuture(self, subject, link.now() + timeout_s)
-        link.publish_acked(subject, block, data, future)
-        if link.core.out_bytes > 1048576:
-            await link.drain()
-        return future
+    async def publish_many(
+        self, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]
+    ) -> PublishBlock:
+        """Send messages to be stored, all at once; see `PublishBlock`. Subjects and header blocks are as on the wire:
+        the caller made them, and answers for them."""
+        return await publish_many(self._link, subjects, blocks, payloads)
 
     def _start_retrying(self) -> None:
         self._link.spawn(self._send_unheard)

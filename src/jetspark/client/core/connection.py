@@ -308,10 +308,11 @@ class ConnectionCore(ClientHandler):
         if self.state == CLOSED:
             raise ConnectionClosedError("the connection is closed")
         inbox = Inbox(self.new_sid(), subject, queue_group, self.make_message, owner)
-        self._add_route(inbox)
+        self.add_route(inbox)
         return inbox
 
-    def _add_route(self, route: Route) -> None:
+    def add_route(self, route: Route) -> None:
+        """Subscribe a route that was made elsewhere."""
         self.routes[route.sid] = route
         # When not UP the frame is not queued: every route is announced when the connection comes up.
         if self.state == UP:
@@ -339,7 +340,7 @@ class ConnectionCore(ClientHandler):
         mux = self.requests
         if not mux.sid:
             mux.sid = self.new_sid()
-            self._add_route(mux)
+            self.add_route(mux)
         self._token += 1
         token = b"%d" % self._token
         pending = Pending(subject, b"", deadline_s)
@@ -352,7 +353,7 @@ class ConnectionCore(ClientHandler):
         mux = self.acks
         if not mux.sid:
             mux.sid = self.new_sid()
-            self._add_route(mux)
+            self.add_route(mux)
         mux.next_token += 1
         token = b"%d" % mux.next_token
         pending.frame = self.publish(subject, mux.prefix + token, block, data)

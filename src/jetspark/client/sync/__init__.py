@@ -4,6 +4,7 @@
 from jetspark.client.sync.arrow import ArrowConsuming
 from jetspark.client.sync.backup import BackupProgress
 from jetspark.client.sync.batch import PublishBatch
+from jetspark.client.sync.block import PublishBlock
 from jetspark.client.sync.connection import Connection, connect
 from jetspark.client.sync.consumer import Consumer
 from jetspark.client.sync.consuming import Consuming
@@ -44,6 +45,7 @@ __all__ = [
     "OrderedSubscription",
     "Processing",
     "PublishBatch",
+    "PublishBlock",
     "PublishFuture",
     "PullSubscription",
     "PushSubscription",

@@ -8,6 +8,7 @@ server, or failed with an error that says whether it may have been stored.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jetspark.client.core.pending import Pending
@@ -23,6 +24,7 @@ from jetspark.client.errors import (
 )
 from jetspark.client.headers import HeadersLike
 from jetspark.client.infos import PubAck, parse_pub_ack
+from jetspark.client.sync.block import PublishBlock, publish_many
 from jetspark.client.sync.waiting import Awaited
 from jetspark.client.telemetry import Telemetry, traced_headers
 
@@ -204,19 +206,12 @@ class Publisher:
             link.drain()
         return future
 
-    def publish_prepared(
-        self, subject: str, block: bytes, data: bytes, timeout: Seconds | None = None
-    ) -> PublishFuture:
-        """`publish_async` for a header block that is ready to be sent: the caller built it, and answers for it."""
-        link = self._link
-        while len(self._acks.waiting) >= self._window:
-            self._wait_window()
-        timeout_s = self._timeout_s if timeout is None else seconds(timeout)
-        future = PublishFuture(self, subject, link.now() + timeout_s)
-        link.publish_acked(subject, block, data, future)
-        if link.core.out_bytes > 1048576:
-            link.drain()
-        return future
+    def publish_many(
+        self, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]
+    ) -> PublishBlock:
+        """Send messages to be stored, all at once; see `PublishBlock`. Subjects and header blocks are as on the wire:
+        the caller made them, and answers for them."""
+        return publish_many(self._link, subjects, blocks, payloads)
 
     def _start_retrying(self) -> None:
         self._link.spawn(self._send_unheard)

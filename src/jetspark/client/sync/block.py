@@ -1,0 +1,78 @@
+# Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
+"""Many messages in one write, for those who have them all at hand: no future for each, one outcome for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from jetspark.client.core.ack_tally import STORED, block_frames, open_tally
+from jetspark.client.durations import Seconds, seconds
+from jetspark.client.errors import ConnectionClosedError, PublishTimeoutError
+
+if TYPE_CHECKING:
+    from jetspark.client.sync.link import Link
+
+
+class PublishBlock:
+    """Messages that were sent together. After a lost connection none of them is sent again by itself."""
+
+    def __init__(self, link: Link, count: int) -> None:
+        self._link = link
+        with link.guard:
+            self._tally = open_tally(link.core, count, link)
+
+    def __len__(self) -> int:
+        return self._tally.count
+
+    @property
+    def duplicate_count(self) -> int:
+        """How many were acknowledged as seen before."""
+        return self._tally.duplicate_count
+
+    @property
+    def refusals(self) -> list[tuple[int, bytes]]:
+        """Place and answer of each that was refused; an empty answer says that no stream has the subject."""
+        return self._tally.refusals
+
+    @property
+    def last_ack(self) -> bytes:
+        """The last acknowledgement that came, as it came."""
+        return self._tally.last_ack
+
+    def is_stored(self, place: int) -> bool:
+        """Was this one acknowledged?"""
+        return self._tally.outcomes[place] == STORED
+
+    def wait(self, timeout: Seconds) -> None:
+        """Until every one has its answer, stored or refused; raises when some have none and none can come any more."""
+        link, tally = self._link, self._tally
+        deadline_s = link.now() + seconds(timeout)
+        try:
+            while tally.answered_count < tally.count:
+                signal = link.signal()
+                with link.guard:
+                    if tally.answered_count == tally.count:
+                        return
+                    if tally.closed:
+                        raise ConnectionClosedError("the connection is closed")
+                    tally.waiters.append(signal.set)
+                left_s = deadline_s - link.now()
+                if left_s <= 0 or not signal.wait(left_s):
+                    missing = tally.count - tally.answered_count
+                    raise PublishTimeoutError(f"no acknowledgement for {missing} messages; they may have been stored")
+        finally:
+            if not link.is_closed:
+                with link.guard:
+                    link.core.remove_route(tally)
+
+
+def publish_many(
+    link: Link, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]
+) -> PublishBlock:
+    """Send a block."""
+    link.check_open()
+    block = PublishBlock(link, len(payloads))
+    link.send(block_frames(block._tally.prefix, subjects, blocks, payloads))
+    link.drain()
+    return block
