@@ -27,6 +27,7 @@ DIGITS = 10
 _BATCH = re.compile(r"batch=(\d+)(?:-(\d+))?")
 _UNFINISHED = "_merging-"
 TARGET_BYTES = 128 * 1024 * 1024
+GROUP_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, order=True)
@@ -182,13 +183,28 @@ def _merge(merge: Merge) -> None:
     fresh.mkdir()
     schema = parquet.read_schema(files[0])
     with parquet.ParquetWriter(fresh / "part-merged.parquet", schema, compression="zstd") as writer:
-        for file in files:
-            for rows in parquet.ParquetFile(file).iter_batches():
-                writer.write_batch(rows)
+        for rows in _in_groups(files):
+            writer.write_table(rows)
     # Here the merged folder takes over.
     fresh.rename(merge.target)
     for folder in merge.folders:
         shutil.rmtree(folder.path)
+
+
+def _in_groups(files: list[Path]) -> Iterator[Any]:
+    """The rows of files as tables large enough to be read well, and small enough to be held."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    held: list[Any] = []
+    for file in files:
+        for rows in parquet.ParquetFile(file).iter_batches():
+            held.append(rows)
+            if sum(one.nbytes for one in held) >= GROUP_BYTES:
+                yield arrow.Table.from_batches(held)
+                held = []
+    if held:
+        yield arrow.Table.from_batches(held)
 
 
 def _by_sequence(files: list[Path]) -> list[Path]:

@@ -72,6 +72,8 @@ def archive(
         from pyspark.sql import functions as f
 
         rows = archive_rows(batch, subject_tokens=subject_tokens).withColumn("batch", f.lit(f"{batch_id:0{DIGITS}d}"))
+        # As others read it too: Spark's own default is a form of its own, which it alone writes.
+        batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # Sorted by what the files are cut by, so that the rows of a file are in the order of the stream.
         ordered = rows.sortWithinPartitions(*PARTITIONS, "sequence")
         writer = ordered.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
