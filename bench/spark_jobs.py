@@ -111,7 +111,7 @@ class SparkBench:
             self._row("spark-tiny-batches", runs["tiny"], runs["nothing"]),
         ]
 
-    def batch(self, name: str, count: int, **options: str) -> float:
+    def batch(self, name: str, count: int, /, **options: str) -> float:
         """Rows a second of a batch read."""
         started_s = time.perf_counter()
         frame = self._spark.read.format(name).options(**options).load()
@@ -125,7 +125,7 @@ class SparkBench:
         assert sum(one["numInputRows"] for one in batches) == self._count
         return self._count / (sum(one["durationMs"]["triggerExecution"] for one in batches) / 1000)
 
-    def tiny(self, name: str, **options: str) -> float:
+    def tiny(self, name: str, /, **options: str) -> float:
         """Micro-batches a second, of a few rows each; the first, which starts processes, is left out."""
         batches = self._progress(name, options)
         assert len(batches) >= TINY_BATCHES
