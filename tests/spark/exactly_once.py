@@ -111,17 +111,23 @@ class Trial:
 
     def run(self, kills: int) -> None:
         """Until there were so many kills; then until one more batch is committed."""
+        of_driver = max(1, kills * DRIVER_KILLS_OF_TEN // 10)
+        victims = ["driver"] * of_driver + ["worker"] * (kills - of_driver)
+        self._rng.shuffle(victims)
         driver = self._start()
         try:
-            while self.driver_kills + self.worker_kills < kills:
+            while victims:
                 # The random moment itself; nothing is waited for.
                 time.sleep(self._rng.random() * self._rng.choice((0.3, 1.0, 2.0)))  # noqa: TID251
                 driver.pass_batches()
-                if driver.is_running and self._rng.randrange(10) >= DRIVER_KILLS_OF_TEN:
-                    self.worker_kills += driver.kill_worker(self._rng)
+                if driver.is_running and victims[-1] == "worker":
+                    if driver.kill_worker(self._rng):
+                        self.worker_kills += 1
+                        victims.pop()
                     continue
                 if driver.is_running:
                     self.driver_kills += 1
+                    victims.pop()
                 else:
                     self.lost_drivers += 1
                 driver.kill()

@@ -30,6 +30,5 @@ def test_attempts_killed_and_run_beside_each_other_store_every_row_once(server: 
 
 def test_a_query_whose_driver_and_workers_are_killed_stores_every_row_once() -> None:
     told = report("tests.spark.exactly_once", "--kills", "4", "--seed", "3")
-    assert told["driver_kills"] + told["worker_kills"] == 4
-    assert told["driver_kills"] >= 1, "choose another seed: this one kills no driver"
+    assert (told["driver_kills"], told["worker_kills"]) == (1, 3)
     assert told["wrong"] == {}
