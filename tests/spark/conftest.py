@@ -49,7 +49,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # What asks for neither needs no Spark.
         if here in Path(item.path).parents and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.timeout(180))
+            # Not counting the start of the session, which a busy machine takes its time for.
+            item.add_marker(pytest.mark.timeout(220, func_only=True))
             # pyspark and py4j leave sockets and temporary folders to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
