@@ -106,6 +106,7 @@ class StreamModel:
         self.failed_until_ns = 0
         # When messages were last brought back, or the limits changed: none was late before.
         self.changed_ns = now_ns
+        self.latest_ts_ns = 0
         self.consumers: dict[str, ConsumerModel] = {}
         self.durable = self.mark()
         self.in_flight: Mark | None = None
@@ -173,6 +174,7 @@ class StreamModel:
     def put(self, new: Message) -> None:
         """Hold a message under its sequence, which becomes the last."""
         self.messages[new.seq] = new
+        self.latest_ts_ns = max(self.latest_ts_ns, new.ts_ns)
         self.seqs.append(new.seq)
         self.byte_count += self.size_of(new.subject, new.header, new.payload)
         self.last_seq = new.seq
@@ -348,6 +350,13 @@ class StreamModel:
             by_age_ns = kept.ts_ns + self.config.max_age
             due_ns = by_age_ns if due_ns == 0 else min(due_ns, by_age_ns)
         return due_ns
+
+    def latest_due_ns(self, seq: int) -> int:
+        """When a message may leave at the latest: age is looked at from the front, at the time the front's is due.
+
+        Behind a message from before the clock was set back, even one that has left meanwhile, others wait their turn.
+        """
+        return self.latest_ts_ns + self.config.max_age if self.messages[seq].ts_ns < self.latest_ts_ns else 0
 
     # -- commits -------------------------------------------------------------------------------------------------
 

@@ -142,7 +142,7 @@ def accept_expired(witness: Witness, now_ns: int, *, on_time: bool) -> None:
                 model.remove(seq)
                 witness.count("expired")
             elif on_time:
-                late_ns = max(due_ns + LATE_NS, model.changed_ns + LATE_AFTER_CHANGE_NS)
+                late_ns = max(max(due_ns, model.latest_due_ns(seq)) + LATE_NS, model.changed_ns + LATE_AFTER_CHANGE_NS)
                 require(late_ns >= now_ns, "an expired message goes", name, model.messages[seq], now_ns)
 
 

@@ -26,8 +26,12 @@ export async function connections() {
   const list = h("div");
   let rows = [];
   main.replaceChildren(h("div.head", {}, h("div.grow", {}, h("h1", {}, "Connections"))), h("div.controls", {}, state, sort), list);
+  let newest = 0;
   const refresh = async () => {
+    // Answers may overtake each other: only the newest question's is shown.
+    const turn = ++newest;
     const found = await get(["connections"], { sort: sort.value, state: state.value });
+    if (turn !== newest) return;
     rows = found.rows;
     render(list, card("w12", `${f.exact(found.total)} ${state.value}${found.total > rows.length ? `, ${rows.length} shown` : ""}`, "",
       rows.length ? table(columns(found.own, state.value === "closed"), rows, (row) => row.cid) : empty("Nobody")));

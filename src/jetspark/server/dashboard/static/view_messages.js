@@ -61,11 +61,15 @@ export async function messages(name) {
   const known = h("datalist", { id: "subjects" });
   const order = h("select", { "aria-label": "Order" }, h("option", { value: "newest" }, "Newest first"), h("option", { value: "oldest" }, "Oldest first"));
   main.replaceChildren(head, h("div.controls", {}, subject, known, order), list);
+  let newest = 0;
   const load = async () => {
+    // Answers may overtake each other: only the newest question's is shown.
+    const turn = ++newest;
     const seq = trail[trail.length - 1];
     let found;
     try { found = await get(["streams", name, "messages"], { subject: subject.value.trim(), order: order.value, seq: seq || undefined }); }
     catch (error) { render(list, card("w12", "Messages", "", empty("Cannot show this", error.message))); return; }
+    if (turn !== newest) return;
     const note = found.rows.length ? "" : found.next_seq ? `Nothing among the ${f.exact(found.searched)} messages searched so far.` : "";
     render(list, card("w12", trail.length > 1 ? "Messages, further on" : order.value === "newest" ? "Newest messages" : "Oldest messages", "",
       found.rows.length ? table(columns(), found.rows, (row) => row.seq) : empty("No messages", note || (subject.value ? `on ${subject.value}` : "The stream is empty."))),

@@ -15,8 +15,12 @@ export async function streams() {
   const sort = h("select", { "aria-label": "Sort by" }, SORTS.map(([value, words]) => h("option", { value }, words)));
   const list = h("div");
   main.replaceChildren(h("div.head", {}, h("div.grow", {}, h("h1", {}, "Streams"))), h("div.controls", {}, search, sort), list);
+  let newest = 0;
   const refresh = async () => {
+    // Answers may overtake each other: only the newest question's is shown.
+    const turn = ++newest;
     const found = await get(["streams"], { filter: search.value, sort: sort.value, offset });
+    if (turn !== newest) return;
     const pages = found.total > PAGE
       ? h("div.controls.list-foot", {}, h("button.button", { type: "button", data: { go: "-1" }, disabled: offset === 0 }, "Previous"),
         h("span.muted", {}, `${f.exact(offset + 1)}–${f.exact(offset + found.rows.length)} of ${f.exact(found.total)}`),
