@@ -98,6 +98,7 @@ def test_a_query_follows_the_stream_and_tells_its_lag(
     spark.streams.addListener(listener)
     with connect(our_url) as client:
         stream = client.jetstream().create_stream("LIVE", subjects=["LIVE.>"])
+        fill(stream, 10)
         query = (
             spark.readStream.format("jetstream")
             .options(servers=our_url, stream="LIVE", startingOffsets="earliest", maxOffsetsPerTrigger="6")
@@ -107,14 +108,17 @@ def test_a_query_follows_the_stream_and_tells_its_lag(
             .start()
         )  # fmt: skip
         try:
-            fill(stream, 10)
             wait_until(lambda: query.exception() or spark.table("live").count() == 10, 60)
-            wait_until(lambda: "LIVE at sequence 10, up to date" in told.getvalue())
+            fill(stream, 3)
+            wait_until(lambda: query.exception() or "LIVE at sequence 13, up to date" in told.getvalue(), 60)
+            exported = metrics.read_text()
         finally:
             query.stop()
             spark.streams.removeListener(listener)
-    assert "messages, " in told.getvalue()
-    assert 'jetspark_spark_lag_messages{query="live",stream="LIVE"} 0' in metrics.read_text() or listener.lags == []
+    assert query.exception() is None
+    assert "live: LIVE at sequence 6, 4 messages, " in told.getvalue()
+    assert 'jetspark_spark_lag_messages{query="live",stream="LIVE"} 0' in exported
+    assert 'jetspark_spark_sequence{query="live",stream="LIVE"} 1' in exported
 
 
 def test_once_reads_everything_in_one_batch(spark: SparkSession, our_url: str) -> None:
