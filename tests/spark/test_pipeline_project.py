@@ -16,7 +16,7 @@ from jetspark.cli.main import cli
 from jetspark.client.sync import connect
 from jetspark.spark.pipelines.errors import PipelineError
 from jetspark.spark.pipelines.graph import dot, mermaid, parse_graph, read_graph, text_tree
-from jetspark.spark.pipelines.launch import environment, last_runs, spark_settings
+from jetspark.spark.pipelines.launch import Reasons, environment, last_runs, spark_settings
 from jetspark.spark.pipelines.project import create_project, find_project, load_project, template_names
 from jetspark.spark.pipelines.sql_statements import statements
 from jetspark.spark.pipelines.status import StreamStatus, parse_offsets, read_checkpoints, read_status
@@ -96,6 +96,24 @@ def test_spark_is_given_a_catalog_that_outlives_the_run(tmp_path: Path) -> None:
     assert "SPARK_REMOTE" not in variables
     assert "spark.sql.catalogImplementation=hive" in variables["PYSPARK_SUBMIT_ARGS"]
     assert environment("sc://host", {}, {})["SPARK_REMOTE"] == "sc://host"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (["org.apache.spark.SparkSQLException: a log line", "x.AnalysisException: bad"], "x.AnalysisException: bad"),
+        (["x.AnalysisException: ", "", "Failed to resolve.", "more"], "x.AnalysisException: Failed to resolve."),
+        (["Error: [A] no table", "Error: [A] no table", "x.Error: see above"], "[A] no table"),
+        (["x.Error: y", "Another instance of Derby may have already booted the database"], "another run of this"),
+        (["nothing"], ""),
+    ],
+)
+def test_the_reason_of_a_failure_is_found_in_the_output(lines: list[str], reason: str) -> None:
+    reasons = Reasons()
+    for line in lines:
+        reasons.take(line)
+    assert reasons.text().startswith(reason)
+    assert bool(reasons.text()) == bool(reason)
 
 
 def test_statements_of_sql_say_what_they_make_and_read() -> None:

@@ -28,8 +28,39 @@ STOP_TIMEOUT_S = 20.0
 _EVENT = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d: (.*)$")
 _FLOW = re.compile(r"^Flow '?([^' ]+)'? (?:is|has) ([A-Z_]+)")
 _DERBY_BUSY = "Another instance of Derby may have already booted"
+# What Spark prints after the event of a flow that failed.
+_FLOW_ERROR = "Error: "
 # What the last line of a Python traceback looks like: the error itself.
-_ERROR = re.compile(r"^[\w.]*(?:Exception|Error)\b.*: ")
+_ERROR = re.compile(r"^[\w.]*(?:Exception|Error)\b.*: ?")
+
+
+@dataclass
+class Reasons:
+    """Finds in the output of a run why it failed: what Spark says of a flow, or else Python's last word."""
+
+    flows: list[str] = field(default_factory=list)
+    last: str = ""
+    is_open: bool = False
+    busy: str = ""
+
+    def take(self, line: str) -> None:
+        """One line that is no event."""
+        if _DERBY_BUSY in line:
+            self.busy = "another run of this project has its catalog open: wait for it to end"
+        elif line.startswith(_FLOW_ERROR):
+            # A flow that is tried again says the same again.
+            said = line.removeprefix(_FLOW_ERROR)
+            self.flows += [] if said in self.flows else [said]
+        elif _ERROR.match(line) and not line.startswith(("org.", "java.")):
+            # The JVM's own lines are its log.
+            self.last, self.is_open = line, line.endswith(": ")
+        elif self.is_open and line.strip():
+            # Some errors say nothing on the line of their name.
+            self.last, self.is_open = self.last + line.strip(), False
+
+    def text(self) -> str:
+        """The reason in one line, or nothing."""
+        return self.busy or "; ".join(self.flows[:3]) or self.last
 
 
 @dataclass
@@ -110,7 +141,7 @@ class PipelineRun:
         self._process: subprocess.Popen[str] | None = None
         self._done = threading.Event()
         self._stopped = False
-        self._reasons: list[str] = []
+        self._reasons = Reasons()
 
     @contextlib.contextmanager
     def started(self, on_event: Callable[[str], None]) -> Iterator[PipelineRun]:
@@ -153,8 +184,8 @@ class PipelineRun:
                 log.flush()
                 self._note(line.rstrip("\n"), on_event)
         self.outcome.status = process.wait()
-        if self.outcome.status != 0 and self._reasons:
-            self.outcome.error = next((one for one in self._reasons if "catalog open" in one), self._reasons[-1])
+        if self.outcome.status != 0:
+            self.outcome.error = self._reasons.text()
         self._done.set()
 
     def _note(self, line: str, on_event: Callable[[str], None]) -> None:
@@ -164,11 +195,8 @@ class PipelineRun:
             if flow:
                 self.outcome.flows[flow.group(1)] = flow.group(2)
             on_event(event.group(1))
-        elif _DERBY_BUSY in line:
-            self._reasons.append("another run of this project has its catalog open: wait for it to end")
-        elif _ERROR.match(line) and not line.startswith(("org.", "java.")):
-            # The JVM's own lines are its log; what ended the run is Python's last word.
-            self._reasons.append(line)
+        else:
+            self._reasons.take(line)
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the run is over, after waiting for that at most so long."""
