@@ -14,14 +14,14 @@ from conformance.sequences import steps_of
 NOW = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-@pytest.mark.parametrize("text", [f"{NOW}Z", f"{NOW}.5Z", f"{NOW}.123456789Z"])
-def test_a_time_near_the_present_is_hidden(text: str) -> None:
-    assert Masker().text(text) == "<time>"
+@pytest.mark.parametrize("ending", ["Z", ".5Z", ".123456789Z"])
+def test_a_time_near_the_present_is_hidden(ending: str) -> None:
+    assert Masker().text(NOW + ending) == "<time>"
 
 
-@pytest.mark.parametrize("text", [f"{NOW}.120Z", f"{NOW}.1234567890Z", f"{NOW}", f"{NOW}.5"])
-def test_a_time_in_another_form_shows(text: str) -> None:
-    assert Masker().text(text) != "<time>"
+@pytest.mark.parametrize("ending", [".120Z", ".1234567890Z", "", ".5"])
+def test_a_time_in_another_form_shows(ending: str) -> None:
+    assert Masker().text(NOW + ending) != "<time>"
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "2099-01-01T00:00:00Z"])
