@@ -13,23 +13,32 @@ from tests.spark.conftest import OURS, fill, running, url_of
 from jetspark.client.sync import connect
 from jetspark.spark.streaming import Watched, duration_words
 
-DRIVER = Path(__file__).with_name("archive_driver.py")
+DRIVER = Path(__file__).parents[2] / "examples" / "pipelines" / "archive_forever.py"
 
 
 def progress(batch: int, rows: int, rate: float, *, behind: int = 0, sequence: int = 0) -> dict[str, Any]:
     end = {"v": 1, "streams": {"ORDERS": {"seq": sequence, "created": "x"}}}
     latest = {"v": 1, "streams": {"ORDERS": {"seq": 9, "created": "x", "behindMessages": behind, "behindSeconds": 3.0}}}
     sources = [{"endOffset": end, "latestOffset": latest}, {"endOffset": "12", "latestOffset": None}]
-    return {"batchId": batch, "numInputRows": rows, "processedRowsPerSecond": rate, "sources": sources}
+    return {
+        "batchId": batch,
+        "numInputRows": rows,
+        "processedRowsPerSecond": rate,
+        "durationMs": {"latestOffset": 5, "addBatch": 20},
+        "sources": sources,
+    }
 
 
 def test_progress_is_told_in_rows_rate_lag_and_time_left() -> None:
     watched = Watched()
     assert watched.take(progress(0, 1000, 500.0, behind=5000, sequence=1000))
     assert watched.line() == "batch 0: 1,000 rows, 500 rows/s, lag 5,000 messages (3 s), 10 s left"
-    # Spark repeats its last report while nothing happens.
-    assert not watched.take(progress(0, 1000, 500.0, behind=5000, sequence=1000))
+    # While nothing happens Spark reports the next batch, without having done anything for it.
+    assert not watched.take({**progress(1, 0, 0.0), "durationMs": {"latestOffset": 5}})
     assert watched.take(progress(1, 5000, 500.0, sequence=6000))
+    # Each look sees the reports of many batches again.
+    assert not watched.take(progress(0, 1000, 500.0, behind=5000, sequence=1000))
+    assert not watched.take(progress(1, 5000, 500.0, sequence=6000))
     assert watched.line() == "batch 1: 6,000 rows, 500 rows/s, lag 0 messages"
     assert watched.where() == "ORDERS up to sequence 6,000"
 
@@ -46,7 +55,8 @@ def test_time_left_is_unknown_before_there_is_a_rate() -> None:
 @pytest.mark.timeout(240)
 def test_ctrl_c_ends_after_the_batch_and_the_next_start_goes_on(tmp_path: Path) -> None:
     def driver(url: str) -> subprocess.Popen[str]:
-        command = [sys.executable, str(DRIVER), url, str(tmp_path / "archive"), str(tmp_path / "state")]
+        folders = ["--archive", str(tmp_path / "archive"), "--state", str(tmp_path / "state")]
+        command = [sys.executable, str(DRIVER), "--servers", url, *folders, "--every", "0 seconds", "--batch", "20"]
         # A group of its own, so that the signal reaches the whole family as from a terminal, and no one else.
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -73,6 +83,7 @@ def test_ctrl_c_ends_after_the_batch_and_the_next_start_goes_on(tmp_path: Path) 
         assert "start it again with the same checkpoint" in last
         done = int(last.partition("up to sequence ")[2].partition(".")[0].replace(",", ""))
         assert 60 <= done < 4000
+        assert f": {done:,} rows;" in last
         commits = {int(path.name) for path in (tmp_path / "state" / "commits").glob("[0-9]*")}
         assert f"Stopped after batch {max(commits)}:" in last
         second = driver(url_of(server))
