@@ -49,12 +49,12 @@ install: $(VENV)/.installed
 	@$(VENV)/bin/jetspark --version
 
 # Every run always happens; the full one comes last, so that the output ends with its summary. Spark takes both cores by
-# itself and gives its Python processes ten seconds to start, so its tests have the machine to themselves.
+# itself and gives its Python processes ten seconds to start, so nothing else runs beside its tests.
 test: install browser
 	@status=0; \
 	echo "plain:"; JETSPARK_PURE=1 $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m $(FAST) || status=1; \
 	$(VENV)/bin/jetspark --version; \
-	echo "spark:"; $(RUN) -m pytest -q -m spark || status=1; \
+	echo "spark:"; $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m spark || status=1; \
 	echo "everything else:"; $(RUN) -m pytest -q -n $(JOBS) --dist loadfile -m "not spark" || status=1; \
 	exit $$status
 
