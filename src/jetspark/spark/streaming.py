@@ -57,11 +57,10 @@ class Watched:
     last_batch: int = -1
 
     def take(self, progress: Mapping[str, Any]) -> bool:
-        """Take in one report; whether it was news."""
+        """Take in one report; whether it was news. The same report may be given again and again, as Spark does."""
         batch = int(progress["batchId"])
-        if batch <= self.last_batch and not progress.get("numInputRows"):
-            return False
-        if batch == self.last_batch:
+        # While it is idle Spark reports the batch that will come next, which nothing was done for yet.
+        if batch <= self.last_batch or "addBatch" not in progress["durationMs"]:
             return False
         self.last_batch = batch
         count = int(progress.get("numInputRows") or 0)
