@@ -43,10 +43,10 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize("page", [page for page in PAGES if uses_spark(page)], ids=page_id)
 def test_the_spark_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, timeout_s=180)
+    run_page(page, tmp_path, timeout_s=450)
 
 
 def run_page(page: Path, folder: Path, timeout_s: float) -> None:

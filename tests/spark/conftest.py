@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in Path(item.path).parents and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
             # Not counting the start of the session, which a busy machine takes its time for.
-            item.add_marker(pytest.mark.timeout(220, func_only=True))
+            item.add_marker(pytest.mark.timeout(450, func_only=True))
             # pyspark and py4j leave sockets and temporary folders to the garbage collector.
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))

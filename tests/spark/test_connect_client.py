@@ -15,7 +15,7 @@ from jetspark.client.sync import connect
 from jetspark.testing.processes import ServerProcess
 from spark.conftest import fill, url_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(800)]
 
 CLIENT = "pyspark-client==4.2.0"
 

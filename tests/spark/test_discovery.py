@@ -13,7 +13,7 @@ from jetspark.client.sync import connect
 from jetspark.testing.processes import ServerProcess
 from spark.conftest import fill, url_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(480)]
 
 _HEAD = """
 import os, sys

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(800)]
 SERVERS = [pytest.param("jetspark"), pytest.param("nats-server", marks=pytest.mark.oracle)]
 
 

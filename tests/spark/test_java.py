@@ -84,7 +84,7 @@ spark.stop()
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 def test_spark_runs_on_a_machine_without_java(tmp_path: Path) -> None:
     # What Spark's scripts need of the PATH, and no java on it.
     tools = tmp_path / "tools"

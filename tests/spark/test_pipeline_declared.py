@@ -17,7 +17,7 @@ from tests.spark.conftest import OURS, running, url_of
 from jetspark.client.sync import JetStream, connect
 from jetspark.spark.pipelines.project import create_project, template_names
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(800)]
 RUN_TIMEOUT_S = 180
 MASTER = ("--master", "local[2]", "--conf", "spark.ui.enabled=false")
 

