@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.docs.blocks import blocks
+from tests.docs.blocks import blocks, commands
 
 from jetspark.server.options import Options
 from jetspark.server.options_reader import _REFUSED, _WITHOUT_EFFECT, OptionsReader
@@ -28,7 +28,8 @@ def uses_spark(page: Path) -> bool:
 
 
 def runnable(page: Path) -> bool:
-    return any(block.language in ("python", "console") and not block.not_run for block in blocks(page))
+    wanted = [block for block in blocks(page) if not block.not_run]
+    return any(block.language == "python" or (block.language == "console" and any(commands(block))) for block in wanted)
 
 
 def page_id(page: Path) -> str:

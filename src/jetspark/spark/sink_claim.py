@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from jetspark.api.stream_config import Retention
 from jetspark.client.api_errors import MessageNotFoundError, WrongLastSequenceError
 from jetspark.client.core.publish_headers import MSG_ID
-from jetspark.client.errors import JetsparkError, NoRespondersError, RequestTimeoutError
+from jetspark.client.errors import ClientError, JetsparkError, NoRespondersError, RequestTimeoutError
 from jetspark.spark.connections import new_connection
 from jetspark.spark.options import Options
 from jetspark.spark.sink_ids import Place
@@ -260,9 +260,14 @@ class Attempt:
     def finish(self, done: dict[str, Any]) -> None:
         """Everything is stored: tell later attempts."""
         if self._claim is not None and self.done is None:
-            # Lost: another attempt has the rows now, and will find all of them.
-            with contextlib.suppress(ClaimLost):
+            # Lost: another attempt has the rows now, and will find all of them. So would any later one if the
+            # server is away just now: the note spares it the search, and is not worth failing for.
+            try:
                 self._ledger.put_claim(self._place, replace(self._claim, done=done))
+            except ClaimLost:
+                return
+            except ClientError as error:
+                log.info("%s: everything is stored, which could not be noted: %s", self._place, error)
 
     def close(self) -> None:
         """Nothing more will be sent."""
