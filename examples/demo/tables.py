@@ -34,8 +34,9 @@ class Tables:
         self._state = folder / "checkpoints"
         self.archive_path = folder / "archive"
         self.queries: list[StreamingQuery] = []
+        # Four tries a task: the server will be away for a moment.
         conf = {**SETTINGS, "spark.jetspark.servers": url}
-        self.spark: SparkSession = jetspark.spark.session("demo", master="local[2]", **conf)
+        self.spark: SparkSession = jetspark.spark.session("demo", master="local[2,4]", **conf)
         self.spark.sparkContext.setLogLevel("ERROR")
         # So that the dashboard shows how far each query is.
         self._reporter = jetspark.spark.ProgressReporter(url)
