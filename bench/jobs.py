@@ -105,7 +105,7 @@ def pulling(*, ack: bool) -> Callable[..., tuple[float, ...]]:
             connection = filled(server, count)
             consumer = {"durable_name": "pull", "ack_policy": "explicit" if ack else "none"}
             if ack:
-                consumer["max_ack_pending"] = 20_000  # type: ignore[assignment]
+                consumer["max_ack_pending"] = 20_000
             connection.request("$JS.API.CONSUMER.CREATE.BENCH.pull", {"stream_name": "BENCH", "config": consumer})
             seconds = pull_batches(connection, "BENCH", "pull", count, BATCH, ack=ack)
             connection.close()

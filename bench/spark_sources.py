@@ -74,16 +74,16 @@ class NothingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._batches = batches
         self._rows = rows
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, int]:
         return {"batch": 0}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._rows)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
         return {"batch": min(self._batches, start["batch"] + 1)}
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         pass
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
@@ -101,7 +101,7 @@ class NothingSource(DataSource):
     def schema(self) -> StructType:
         return schema_without_extras()
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return NothingReader(schema, int(self.options["batches"]), int(self.options["rows"]))
 
 

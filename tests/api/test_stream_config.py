@@ -86,7 +86,7 @@ def test_a_full_configuration_survives_writing_and_reading() -> None:
 
 
 def test_lists_may_be_given_as_lists() -> None:
-    assert StreamConfig(name="S", subjects=["a"]) == StreamConfig(name="S", subjects=("a",))  # type: ignore[arg-type]
+    assert StreamConfig(name="S", subjects=["a"]) == StreamConfig(name="S", subjects=("a",))
 
 
 def test_a_newer_servers_fields_and_words_survive_a_lenient_reading() -> None:

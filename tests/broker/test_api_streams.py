@@ -200,7 +200,7 @@ def test_an_account_without_jetstream_is_told_so(driver: BrokerDriver, client: F
 
 def test_a_server_without_jetstream_has_no_responder() -> None:
     def without_jetstream(options: object) -> None:
-        options.jetstream = False  # type: ignore[attr-defined]
+        options.jetstream = False
 
     client = BrokerDriver(configure=without_jetstream).connect()
 
@@ -224,7 +224,7 @@ def test_requests_are_counted_by_account(driver: BrokerDriver, client: FakeConne
 
 def test_a_domain_answers_under_its_own_prefix() -> None:
     def with_domain(options: object) -> None:
-        options.domain = "hub"  # type: ignore[attr-defined]
+        options.domain = "hub"
 
     client = BrokerDriver(configure=with_domain).connect()
 

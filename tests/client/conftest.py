@@ -138,11 +138,11 @@ def make_server(server_kind: str, tmp_path: Path) -> Iterator[type[NatsServer]]:
 
     def make(*arguments: str, **options: object) -> NatsServer:
         folder = tmp_path / f"server{len(made)}"
-        server = NatsServer(folder, *arguments, kind=server_kind, **options)  # type: ignore[arg-type]
+        server = NatsServer(folder, *arguments, kind=server_kind, **options)
         made.append(server)
         return server.start()
 
-    yield make  # type: ignore[misc]
+    yield make
     for server in made:
         server.stop()
 

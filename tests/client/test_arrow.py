@@ -26,7 +26,7 @@ from jetspark.client.core.message import MessageCore
 from jetspark.protocol import client_parser
 from jetspark.protocol.nuid import Nuid
 
-arrow = pytest.importorskip("pyarrow")
+arrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'jetspark[arrow]'")
 
 
 async def rows_of(scan: Any) -> list[dict[str, Any]]:
@@ -67,7 +67,7 @@ async def test_a_fetch_gives_one_batch_with_every_column(jetstream: JetStream, s
 
 
 async def test_pandas_takes_a_batch_as_it_is(jetstream: JetStream, stream: Stream, name: str) -> None:
-    pytest.importorskip("pandas")
+    pytest.importorskip("pandas", reason="no pandas: pip install 'jetspark[spark]'")
     await jetstream.publish(f"{name}.a", b"1", headers={"K": "v"})
     batch = await (await stream.create_consumer("worker")).fetch_arrow(1)
     frame = batch.to_pandas()

@@ -64,7 +64,7 @@ async def test_every_publish_of_a_thread_resolves_and_what_was_acked_is_there(
     async with ChaosProxy(shared_server.port, seed, OFTEN) as proxy:
         async with asyncio.timeout(40):
             outcomes = await asyncio.to_thread(publish_all, proxy, name, 400)
-    acked = [one.seq for one in outcomes if not isinstance(one, JetsparkError)]  # type: ignore[attr-defined]
+    acked = [one.seq for one in outcomes if not isinstance(one, JetsparkError)]
     assert len(acked) == len(set(acked))
     assert acked == [] or max(acked) <= (await stream.info()).state.last_seq
     assert proxy.faults

@@ -293,7 +293,7 @@ async def test_a_consume_of_a_thread_goes_on_when_its_server_dies(
 async def test_a_scan_gives_every_row_once_when_its_server_dies(
     cluster: Cluster, jetstream: JetStream, stream: Stream, name: str
 ) -> None:
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'jetspark[arrow]'")
     await fill(jetstream, f"{name}.a", 4000)
     scan = stream.scan(batch_rows=250)
     scan._buffer.rows_max = 250

@@ -232,7 +232,7 @@ async def test_row_79_two_heartbeats_missed_end_the_consume(scripted: Scripted) 
 async def test_row_79_or_asks_again_when_told_to(scripted: Scripted) -> None:
     consumer, pulls = scripted
     messages = consumer.consume(expires=1, idle_heartbeat=0.05, on_heartbeat_miss="repull", max_messages=7)
-    taking = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
+    taking = asyncio.create_task(anext(messages))
     assert (await pulls.next())["batch"] == 7
     assert (await pulls.next())["batch"] == 7
     pulls.deliver(1)
@@ -244,7 +244,7 @@ async def test_row_80_anything_heard_resets_the_heartbeat(scripted: Scripted) ->
     consumer, pulls = scripted
     messages = consumer.consume(expires=1, idle_heartbeat=0.1)
     await pulls.next()
-    taking = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
+    taking = asyncio.create_task(anext(messages))
     loop = asyncio.get_running_loop()
     for step in range(1, 6):
         loop.call_later(step * 0.08, pulls.status, "100 Idle Heartbeat", "Nats-Last-Consumer: 0")
@@ -262,7 +262,7 @@ async def test_row_80_and_82_the_heartbeat_rests_while_disconnected_and_then_it_
         stream = await jetstream.create_stream(name, subjects=[name])
         consumer = await stream.create_consumer("worker")
         messages = consumer.consume(expires=1, idle_heartbeat=0.1)
-        taking = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
+        taking = asyncio.create_task(anext(messages))
         await until(lambda: _waiting(consumer))
         server.stop()
         await until(lambda: not connection.is_connected)
@@ -285,7 +285,7 @@ async def test_row_81_a_consumer_gone_after_the_reconnect_ends_the_consume(make_
         jetstream = connection.jetstream()
         stream = await jetstream.create_stream(name, subjects=[name])
         consumer = await stream.create_consumer("worker", mem_storage=True, inactive_threshold=0.1)
-        taking = asyncio.create_task(anext(consumer.consume()))  # type: ignore[arg-type]
+        taking = asyncio.create_task(anext(consumer.consume()))
         await until(lambda: _waiting(consumer))
         server.stop()
         (server.folder / "store").rename(server.folder / "store-gone")
@@ -336,7 +336,7 @@ async def test_a_closed_connection_ends_the_consume_with_an_error(stream: Stream
     await stream.create_consumer("worker")
     connection = await connect(url)
     messages = (await connection.jetstream().consumer(name, "worker")).consume()
-    taking = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
+    taking = asyncio.create_task(anext(messages))
     await connection.flush()
     await connection.close()
     with pytest.raises(errors.ConnectionClosedError):

@@ -279,7 +279,7 @@ async def test_row_15_an_ack_may_ask_for_the_next(connection: Connection, jetstr
     inbox = connection.new_inbox()
     subscription = await connection.subscribe(inbox)
     assert await message.ack_next(inbox, b"2")
-    assert [(await subscription.next(5)).data for _ in range(2)] == [b"1", b"2"]  # type: ignore[union-attr]
+    assert [(await subscription.next(5)).data for _ in range(2)] == [b"1", b"2"]
 
 
 async def test_row_16_and_17_every_kind_can_wait_for_its_confirmation(jetstream: JetStream, stream: Stream) -> None:

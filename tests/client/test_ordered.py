@@ -91,7 +91,7 @@ async def test_it_starts_where_it_is_told_and_filters(jetstream: JetStream, stre
 
 async def test_it_ends_when_the_stream_is_gone(jetstream: JetStream, stream: Stream, name: str) -> None:
     messages = (await stream.ordered_consumer()).consume(expires=1, idle_heartbeat=0.2)
-    taking = asyncio.create_task(anext(messages))  # type: ignore[arg-type]
+    taking = asyncio.create_task(anext(messages))
     await until(lambda: _has_consumer(stream))
     await stream.delete()
     with pytest.raises(errors.ConsumerDeletedError):

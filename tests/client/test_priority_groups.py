@@ -61,7 +61,7 @@ async def _waiting(consumer: Consumer, count: int) -> bool:
     return (await consumer.info()).num_waiting == count
 
 
-async def test_row_87_and_88_the_pin_is_kept_sent_and_forgotten(scripted: Scripted) -> None:  # noqa: F811
+async def test_row_87_and_88_the_pin_is_kept_sent_and_forgotten(scripted: Scripted) -> None:  # noqa: F811 - the fixture
     consumer, pulls = scripted
     events: list[str] = []
     messages = consumer.consume(
@@ -105,14 +105,14 @@ async def test_row_91_and_92_unpin_lets_the_other_client_take_over(
     async with await connect(url) as other:
         standby = await other.jetstream().consumer(name, "worker")
         pinned = consumer.consume(
-            lambda message: first.append(message.data) or message.ack(),  # type: ignore[func-returns-value]
+            lambda message: first.append(message.data) or message.ack(),
             max_messages=2, expires=2, group="jobs",
             on_pinned=lambda pin: events.append("pinned"), on_unpinned=lambda: events.append("unpinned"),
         )  # fmt: skip
         await fill(jetstream, f"{name}.a", 3)
         await until(lambda: len(first) == 3)
         waiting = standby.consume(
-            lambda message: second.append(message.data) or message.ack(),  # type: ignore[func-returns-value]
+            lambda message: second.append(message.data) or message.ack(),
             max_messages=2, expires=2, group="jobs",
         )  # fmt: skip
         info = await consumer.info()

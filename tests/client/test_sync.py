@@ -30,7 +30,7 @@ def until(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
 
 
 @pytest.fixture
-def connection(url: str) -> Iterator[Connection]:  # type: ignore[override]
+def connection(url: str) -> Iterator[Connection]:
     with connect(url) as made:
         yield made
 
@@ -146,7 +146,7 @@ def test_pull_and_push_subscriptions(jetstream: JetStream, stream: Stream, name:
         assert [message.data for message in pulling.fetch(3)] == [b"1", b"2", b"3"]
         assert [message.data for message in pulling.fetch(1)] == [b"4"]
     with jetstream.subscribe(f"{name}.a") as pushed:
-        assert [pushed.next(5).data for _ in range(5)] == [b"%d" % i for i in range(1, 6)]  # type: ignore[union-attr]
+        assert [pushed.next(5).data for _ in range(5)] == [b"%d" % i for i in range(1, 6)]
     assert stream.consumer_names() == []
 
 

@@ -52,7 +52,7 @@ async def test_queue_group_shares_messages(connection: Client) -> None:
     received: list[str] = []
     done = asyncio.Event()
 
-    def member(name: str):  # type: ignore[no-untyped-def]
+    def member(name: str):
         async def take(_: Msg) -> None:
             received.append(name)
             if len(received) == 40:

@@ -169,7 +169,7 @@ async def test_a_reader_that_rests_gets_every_stored_message_in_the_end(start_se
     reader = await running.login()
     reader.send("SUB deliver 9")
     await reader.until_pong()
-    reader.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    reader.reader._transport.pause_reading()
 
     created = await request(
         client,
@@ -181,7 +181,7 @@ async def test_a_reader_that_rests_gets_every_stored_message_in_the_end(start_se
     session = running.server.broker.sessions[2]
     await asyncio.wait_for(until_paused(session), 5)
     assert session.buffered_bytes < 8 * 1024 * 1024, "what is stored waits in the store, not in memory"
-    reader.reader._transport.resume_reading()  # type: ignore[attr-defined]
+    reader.reader._transport.resume_reading()
 
     sequences = []
     for _ in range(400):

@@ -131,7 +131,7 @@ async def test_a_client_that_does_not_read_is_cut_off_at_max_pending(start_serve
     slow = await running.login()
     slow.send("SUB big 1")
     await slow.until_pong()
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.reader._transport.pause_reading()
     publisher = await running.login()
 
     for _ in range(60):
@@ -151,7 +151,7 @@ async def test_a_client_that_takes_nothing_for_the_write_deadline_is_cut_off(sta
     slow = await running.login()
     slow.send("SUB big 1")
     await slow.until_pong()
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.reader._transport.pause_reading()
     publisher = await running.login()
 
     for _ in range(30):
@@ -168,7 +168,7 @@ async def test_a_client_that_is_closed_and_takes_nothing_does_not_stay(start_ser
     slow = await running.login()
     slow.send("SUB big 1")
     await slow.until_pong()
-    slow.reader._transport.pause_reading()  # type: ignore[attr-defined]
+    slow.reader._transport.pause_reading()
     publisher = await running.login()
     for _ in range(30):
         publisher.send("PUB big 500000", "x" * 500_000)

@@ -72,7 +72,7 @@ def start_attempt(sink: Sink, batch: int, seed: int) -> int:
         sink.write(Place("trial", batch, 0), batches(rows_of(batch), Random(seed)))
         status = 0
     except Exception as error:  # noqa: BLE001 - told, and counted by the exit status
-        print(f"attempt at batch {batch}: {error!r}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"attempt at batch {batch}: {error!r}", file=sys.stderr, flush=True)
     finally:
         os._exit(status)
 
@@ -96,7 +96,7 @@ class Trial:
             if len(live) < (1 if not kills_left else self._rng.randrange(1, LIVE_MAX + 1)):
                 live.add(self._start(batch))
             # The random moment itself; nothing is waited for.
-            time.sleep(self._rng.random() * self._rng.choice((0.2, 0.6, 1.2)))  # noqa: TID251
+            time.sleep(self._rng.random() * self._rng.choice((0.2, 0.6, 1.2)))  # noqa: TID251 - a moment by chance
             done = self._reap(live)
             if live and kills_left and not done and self._rng.random() < 0.5:
                 victim = self._rng.choice(sorted(live))
@@ -169,7 +169,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     report = run(asked.server, asked.kills, asked.seed)
-    print(json.dumps(report))  # noqa: T201 - it is a command
+    print(json.dumps(report))
     sys.exit(1 if report["wrong"] or report["failed_attempts"] else 0)
 
 

@@ -118,7 +118,7 @@ class Trial:
         try:
             while victims:
                 # The random moment itself; nothing is waited for.
-                time.sleep(self._rng.random() * self._rng.choice((0.3, 1.0, 2.0)))  # noqa: TID251
+                time.sleep(self._rng.random() * self._rng.choice((0.3, 1.0, 2.0)))  # noqa: TID251 - a moment by chance
                 driver.pass_batches()
                 if driver.is_running and victims[-1] == "worker":
                     if driver.kill_worker(self._rng):
@@ -197,7 +197,7 @@ def main() -> None:
     parser.add_argument("--plan", choices=["map", "shuffle"], default="shuffle")
     asked = parser.parse_args()
     report = run(asked.server, asked.kills, asked.seed, asked.plan)
-    print(json.dumps(report))  # noqa: T201 - it is a command
+    print(json.dumps(report))
     sys.exit(1 if report["wrong"] else 0)
 
 

@@ -46,7 +46,7 @@ def main(url: str, checkpoint: str, plan: str, batch_rows: str) -> None:
         progress = query.lastProgress
         if progress is not None and progress["batchId"] != told:
             told = progress["batchId"]
-            print(f"batch {told}", flush=True)  # noqa: T201 - what the other process waits for
+            print(f"batch {told}", flush=True)
         query.awaitTermination(0.1)
     raise SystemExit(str(query.exception()))
 

@@ -11,8 +11,8 @@ from jetspark.spark.pipelines import archive_files as files
 from jetspark.spark.pipelines.archive_files import Folder, compact, folders_that_count, last_commit, plan_merges
 from jetspark.spark.pipelines.errors import PipelineError
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'jetspark[arrow]'")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow was built without Parquet")
 
 
 def folder(first: int, last: int | None = None) -> Folder:

@@ -176,7 +176,7 @@ def test_a_query_is_reported_while_it_runs_and_when_it_ended(spark: SparkSession
         class Told(ProgressReporter):
             """Spark tells its listeners a moment after the query has ended."""
 
-            def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            def onQueryTerminated(self, event: Any) -> None:
                 super().onQueryTerminated(event)
                 ended.set()
 

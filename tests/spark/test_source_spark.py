@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,7 +210,7 @@ def test_sparks_pushdown_bug_is_still_there(spark: SparkSession, our_url: str) -
         pushed = load(spark, our_url, filterPushdown="true")
         assert pushed.filter("sequence >= 51").count() == 50
         with_bug = pushed.count()
-        fresh: Callable[[], DataFrame] = lambda: load(spark, our_url, filterPushdown="true")  # noqa: E731
+        fresh = functools.partial(load, spark, our_url, filterPushdown="true")
         subjects = fresh().filter("subject = 'ORDERS.a' AND sequence < 11").count()
         times = fresh().filter("timestamp > timestamp'2001-01-01' AND sequence in (3, 5)").count()
         empty = fresh().filter("subject like 'ORDERS.b.%'").count()

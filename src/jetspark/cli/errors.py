@@ -37,8 +37,7 @@ class CliError(click.ClickException):
     def __init__(self, message: str, *, hint: str = "", exit_code: int = FAILED) -> None:
         super().__init__(message)
         self.hint = hint
-        # click calls it a class attribute and reads it from the instance.
-        self.exit_code = exit_code  # type: ignore[misc]
+        self.exit_code = exit_code  # type: ignore[misc]  # click declares it on the class and reads the instance's
 
     def show(self, file: IO[Any] | None = None) -> None:
         """On stderr, in the form `nats` uses."""

@@ -14,7 +14,7 @@ from jetspark.cli.durations import human_count, human_size
 from jetspark.cli.output import console
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, Task, TaskID
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
     from rich.text import Text
 
 
@@ -46,7 +46,7 @@ def _amount(count: float, unit: str) -> str:
     return human_size(count) if unit == "bytes" else f"{human_count(int(count))} {unit}"
 
 
-def _columns(unit: str) -> list[object]:
+def _columns(unit: str) -> list[ProgressColumn]:
     from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
     from rich.text import Text
 
@@ -93,5 +93,5 @@ def progress_bars(*, show: bool = True, unit: str = "messages") -> Iterator[Bars
         return
     from rich.progress import Progress
 
-    with Progress(*_columns(unit), console=console(stderr=True), transient=True) as progress:  # type: ignore[arg-type]
+    with Progress(*_columns(unit), console=console(stderr=True), transient=True) as progress:
         yield Bars(progress)

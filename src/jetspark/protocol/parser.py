@@ -114,8 +114,7 @@ class Parser:
             self._chunks_size = 0
             self.feed(kept)
 
-    # One loop over bytes: a call for each step would cost more than the step.
-    def _publish_native(self, data: bytes, position: i64, size: i64) -> i64:  # noqa: C901
+    def _publish_native(self, data: bytes, position: i64, size: i64) -> i64:  # noqa: C901 - a call a step costs more
         """One operation, byte by byte where it is a publish; everything rarer goes to `_operation`."""
         if size - position < 5:
             return self._operation(data, position)

@@ -109,10 +109,10 @@ class LagListener(StreamingQueryListener):
         with self._lock:
             return list(self._lags.values())
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Nothing is known yet."""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch is done, or the query is idle."""
         progress = event.progress
         run = str(progress.runId)
@@ -123,10 +123,10 @@ class LagListener(StreamingQueryListener):
             self._tell(lag)
         self._export()
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:
         """Nothing new: what was told last still holds."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """A query that ended is not behind."""
         run = str(event.runId)
         with self._lock:

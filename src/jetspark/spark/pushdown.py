@@ -49,7 +49,7 @@ class PushingReader(JetStreamReader):
         self._time_from_ns: int | None = None
         self._time_before_ns: int | None = None
 
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Take what helps, and give every filter back: Spark checks them all."""
         for one in filters:
             name = getattr(one, "attribute", ())

@@ -60,13 +60,13 @@ class ProgressReporter(StreamingQueryListener):
             self._known[run] = (name, whole)
         self._reports.put(name, whole)
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """A query begins; nothing is known of its batches yet."""
         run = str(event.runId)
         report = {"state": "running", "run_id": run, "started": str(event.timestamp)}
         self._put(run, event.name or str(event.id), report)
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch is done."""
         progress = event.progress
         report = {
@@ -81,11 +81,11 @@ class ProgressReporter(StreamingQueryListener):
         }
         self._put(str(progress.runId), progress.name or str(progress.id), report)
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+    def onQueryIdle(self, event: Any) -> None:
         """Nothing new to read: say that it still runs."""
         self._put(str(event.runId), str(event.id), {"state": "waiting"})
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """The query ended by itself, was stopped, or failed."""
         run = str(event.runId)
         error = (event.exception or "").strip().splitlines()

@@ -152,10 +152,10 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
             raise BadOptionError("this Spark does not tell tasks their query and batch, so rows cannot be told apart")
         return self._sink.write(Place(query, int(batch), context.partitionId()), iterator)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks of a batch are done."""
         self._sink.commit(messages, batchId, is_for_good=True)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """The batch failed; the query replays it from its checkpoint and stores what is missing."""
         log.warning("batch %d failed; what of it is stored will be found when it is run again", batchId)

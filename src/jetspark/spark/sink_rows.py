@@ -277,10 +277,8 @@ def _payloads(batch: pyarrow.RecordBatch, name: str) -> list[bytes]:
     import pyarrow as pa
 
     column = batch.column(batch.schema.get_field_index(name)).cast(pa.binary())
-    values: list[bytes | None] = column.to_pylist()
-    if column.null_count:
-        return [value or b"" for value in values]
-    return values  # type: ignore[return-value]  # no null among them
+    values: list[bytes] = column.to_pylist()
+    return [value or b"" for value in values] if column.null_count else values
 
 
 def _list(batch: pyarrow.RecordBatch, name: str) -> list[Any]:

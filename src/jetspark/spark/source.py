@@ -40,7 +40,7 @@ class JetStreamDataSource(DataSource):
 
         return batch_reader(self._read_options(), schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """A streaming read."""
         from jetspark.spark.stream_reader import JetStreamStreamReader
 
@@ -52,7 +52,7 @@ class JetStreamDataSource(DataSource):
 
         return batch_writer(dict(self.options), schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """A streaming write."""
         from jetspark.spark.sink import stream_writer
 

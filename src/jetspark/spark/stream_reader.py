@@ -72,7 +72,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     # Offsets.
 
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins. Asked for more than once, and answered alike each time."""
         if self._initial is None:
             facts = self._look()
@@ -94,15 +94,15 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
                 " acked; set option startingOffsets to earliest"
             )
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> ReadLimit:
         """What limits a batch, in Spark's words."""
         return default_limit(self._options)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Remember what is there now: an AvailableNow run ends with it."""
         self._frozen = self._look()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the next batch; `start` itself when there is to be none."""
         begun = Offset.from_json(start)
         facts = self._frozen if self._frozen is not None else self._look()
@@ -144,7 +144,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         )
         return Position(begin.seq + taken, facts.created, begin.start, parts if parts > 1 else None)
 
-    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any] | None:
         """How far the streams are, and how far behind the query is: for progress reports, not for planning."""
         return lag_report(self._options, self._planned, self._facts)
 

@@ -159,7 +159,7 @@ def follow(query: StreamingQuery, say: Callable[[str], None] | None = None) -> E
 
     `say` gets the lines, standard error by default. A query that fails raises its error here.
     """
-    tell = say or (lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201
+    tell = say or (lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201 - for a person who watches
     watched = Watched()
     told = 0
     with Interrupts().watching() as interrupts:

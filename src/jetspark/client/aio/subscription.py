@@ -90,7 +90,7 @@ class Subscription:
         inbox = self._inbox
         message: Any = inbox.take() if inbox.bytes_max else inbox.queue.popleft()
         self._is_slow = False
-        return message  # type: ignore[no-any-return]
+        return message  # type: ignore[no-any-return]  # the link makes its messages of this class
 
     def __aiter__(self) -> Subscription:
         return self

@@ -69,7 +69,7 @@ class Awaited(Generic[Outcome]):
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Outcome]:
-        return self.wait().__await__()  # type: ignore[attr-defined,no-any-return]
+        return self.wait().__await__()  # type: ignore[attr-defined,no-any-return]  # the subclass has it
 
 
 async def blocking(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -63,7 +63,9 @@ def open_tally(core: ConnectionCore, count: int, owner: Any) -> AckTally:
 def block_frames(prefix: bytes, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]) -> bytes:
     """The messages of a block as they are sent, with a reply subject each."""
     publish = FrameMaker().publish
-    frames: list[bytes] = []
-    for place in range(len(payloads)):
-        frames.append(publish(subjects[place], prefix + b"%d" % place, blocks[place], payloads[place]))  # noqa: PERF401
-    return b"".join(frames)
+    return b"".join(
+        [
+            publish(subjects[place], prefix + b"%d" % place, blocks[place], payloads[place])
+            for place in range(len(payloads))
+        ]
+    )

@@ -47,6 +47,7 @@ class _Answer:
         return self._value
 
 
+# grpc ships no types, so its classes are Any.
 class NoServer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
     """Answers in place of a Spark Connect server."""
 
