@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import socket
 import sys
 import tempfile
 import threading
@@ -17,7 +16,7 @@ import time
 from pathlib import Path
 
 import jetspark.sync
-from jetspark.testing.processes import ServerProcess, jetspark_server_command
+from jetspark.testing.processes import ServerProcess, free_ports, jetspark_server_command
 
 from .checks import ack_latency_us, check
 from .story import Shop, orders
@@ -34,7 +33,7 @@ def main() -> int:
     arguments = parser.parse_args()
     started_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="jetspark-demo-") as folder:
-        ports = (free_port(), free_port())
+        ports = free_ports(2)
         server = ServerProcess(
             jetspark_server_command(),
             arguments=["-p", str(ports[0]), "-m", str(ports[1])],
@@ -128,13 +127,6 @@ def wait_for_ctrl_c(address: str) -> None:
 
 def say(what: str) -> None:
     print(what, flush=True)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 if __name__ == "__main__":

@@ -91,3 +91,9 @@ def bucket(request: pytest.FixtureRequest) -> str:
     """A name no other test uses."""
     name: str = request.node.name
     return "".join(character if character.isalnum() else "_" for character in name)
+
+
+@pytest.fixture
+def name(bucket: str) -> str:
+    """A stream name no other test uses."""
+    return bucket

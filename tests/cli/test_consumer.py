@@ -16,12 +16,6 @@ SECOND = 1_000_000_000
 
 
 @pytest.fixture
-def name(bucket: str) -> str:
-    """A stream name no other test uses."""
-    return bucket
-
-
-@pytest.fixture
 def stream(jetspark: Jetspark, name: str) -> Jetspark:
     """A stream with five messages on two subjects."""
     jetspark.run("stream", "rm", name, "--force")

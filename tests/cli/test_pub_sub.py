@@ -13,12 +13,6 @@ from jetspark.sync import connect
 
 
 @pytest.fixture
-def name(bucket: str) -> str:
-    """A stream name no other test uses."""
-    return bucket
-
-
-@pytest.fixture
 def stream(jetspark: Jetspark, name: str) -> Jetspark:
     """An empty stream."""
     jetspark.run("stream", "rm", name, "--force")

@@ -12,12 +12,6 @@ from jetspark.cli.stream_look import runs
 
 
 @pytest.fixture
-def name(bucket: str) -> str:
-    """A stream name no other test uses."""
-    return bucket
-
-
-@pytest.fixture
 def stream(jetspark: Jetspark, name: str) -> Jetspark:
     """A stream with five messages on three subjects."""
     jetspark.run("stream", "rm", name, "--force")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from jetspark.client.aio import Connection, Consumer, JetStream, PublishFuture, 
 from jetspark.client.errors import PublishError
 from jetspark.client.infos import PubAck
 from jetspark.errors import JetsparkError
+from jetspark.testing.processes import free_ports
 
 pytestmark = [pytest.mark.slow, pytest.mark.oracle, pytest.mark.timeout(120)]
 
@@ -25,15 +25,6 @@ CONFIG = """
 server_name: {name}
 cluster {{ name: trio, listen: "127.0.0.1:{port}", routes: [{routes}] }}
 """
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now; the routes of a cluster must be known before it starts."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Cluster:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import socket
 import subprocess
 import sys
 import threading
@@ -17,7 +16,7 @@ import pyspark
 from jetspark.client.sync import JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 from jetspark.spark.java import ensure_java
-from jetspark.testing.processes import ServerProcess, nats_server_command
+from jetspark.testing.processes import ServerProcess, free_ports, nats_server_command
 
 NAMES = ("n0", "n1", "n2")
 CONFIG = """
@@ -27,15 +26,6 @@ cluster {{ name: trio, listen: "127.0.0.1:{port}", routes: [{routes}] }}
 START_TIMEOUT_S = 90
 _MASTER_AT = re.compile(r"Starting Spark master at (spark://\S+)")
 _WORKER_IN = re.compile(r"Registering worker ")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now; the routes of a cluster must be known before it starts."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
 
 
 class Cluster:

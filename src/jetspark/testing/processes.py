@@ -13,6 +13,7 @@ import importlib.metadata
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,15 @@ def server_command(name: str) -> list[str] | None:
     if name == "nats-server":
         return nats_server_command()
     raise ValueError(f"unknown server {name!r}: use jetspark or nats-server")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback nobody listens on now, for what must be known before a server starts."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
 
 
 class ServerProcess:
