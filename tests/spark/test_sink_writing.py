@@ -359,3 +359,20 @@ def test_a_server_that_comes_back_gets_the_rest_and_one_that_does_not_fails_the_
             fixed.stop()
         fixed.discard()
         own.discard()
+
+
+def test_a_task_whose_rows_are_stored_does_not_fail_because_that_cannot_be_noted(server: ServerProcess) -> None:
+    own = ServerProcess(server._command).start()
+    try:
+        address = f"nats://127.0.0.1:{own.port}"
+        with connect(address) as client:
+            client.jetstream().create_stream("AWAY", subjects=["AWAY.>"])
+        sink = make_sink(address, "AWAY")
+
+        def nothing_left_to_send() -> Iterator[pa.RecordBatch]:
+            own.kill()
+            yield from ()
+
+        assert sink.write(PLACE, nothing_left_to_send()).rows == 0
+    finally:
+        own.discard()
