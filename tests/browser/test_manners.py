@@ -136,6 +136,20 @@ def test_the_keyboard_reaches_everything(server: RunningServer, story: Story, op
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+def test_a_late_answer_takes_the_focus_from_nobody(server: RunningServer, story: Story, open_page: OpenPage) -> None:
+    page = open_page(url(server))
+    # Nobody answers until the route is taken away again.
+    page.route("**/api/streams*", lambda route: None)
+
+    with page.expect_request("**/api/streams*"):
+        page.keyboard.press("2")
+    page.keyboard.press("/")
+    page.unroute("**/api/streams*")
+    expect(page.locator("td.name a").first).to_be_visible()
+
+    expect(page.get_by_label("Find streams")).to_be_focused()
+
+
 def test_a_plot_tells_its_values_to_pointer_and_keyboard(
     server: RunningServer, story: Story, open_page: OpenPage
 ) -> None:

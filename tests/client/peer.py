@@ -16,6 +16,8 @@ class ScriptedPeer:
 
     def __init__(self) -> None:
         self.answers_pings = True
+        # Said instead of the next PONG, once.
+        self.next_pong = b""
         self.lines: list[bytes] = []
         self.connection_count = 0
         self._server: asyncio.Server | None = None
@@ -53,7 +55,8 @@ class ScriptedPeer:
                 self.lines.append(line)
                 self._news.set()
                 if line == b"PING\r\n" and self.answers_pings:
-                    writer.write(b"PONG\r\n")
+                    writer.write(self.next_pong or b"PONG\r\n")
+                    self.next_pong = b""
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -14,6 +15,7 @@ from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.proxy import FAULTS, ChaosProxy
 from client.waiting import until
+from jetspark.client import sync
 from jetspark.client.aio import Connection, Consuming, JetStream, PublishFuture, Stream, connect
 from jetspark.errors import JetsparkError
 
@@ -124,3 +126,22 @@ async def test_a_handshake_that_goes_wrong_on_the_way_back_is_tried_again(peer: 
         peer.answers_pings = True
         peer.cut()
         await until(lambda: connection.is_connected)
+
+
+async def live_through_a_farewell(peer: ScriptedPeer, until_connected: Callable[[], Awaitable[None]]) -> None:
+    """The server takes the client back and in the same breath tells it to go."""
+    peer.next_pong = b"PONG\r\n-ERR 'Stale Connection'\r\n"
+    peer.cut()
+    await until(lambda: peer.connection_count >= 3)
+    await until_connected()
+
+
+async def test_a_connection_lost_the_moment_it_is_back_comes_back_again(peer: ScriptedPeer) -> None:
+    async with await connect(peer.url, reconnect_wait=0.01, reconnect_wait_max=0.02) as connection:
+        await live_through_a_farewell(peer, lambda: until(lambda: connection.is_connected))
+
+
+async def test_a_connection_of_threads_lost_the_moment_it_is_back_comes_back_again(peer: ScriptedPeer) -> None:
+    connection = await asyncio.to_thread(sync.connect, peer.url, reconnect_wait=0.01, reconnect_wait_max=0.02)
+    await live_through_a_farewell(peer, lambda: until(lambda: connection.is_connected))
+    await asyncio.to_thread(connection.close)

@@ -114,6 +114,8 @@ class ConnectionCore(ClientHandler):
         """A transport is open; the server speaks first."""
         self.parser.reset()
         self.control = []
+        # Those of a try that failed went to whoever made it: they are not this connection's.
+        self.errors = []
         self.state = WAIT_INFO
         self.info_pending = Pending("INFO", b"", 0.0)
         self.up_pending = Pending("CONNECT", b"", 0.0)

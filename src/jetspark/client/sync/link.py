@@ -164,6 +164,8 @@ class Link(SharedWire):
             self._check_not_closing()
             with self._role_lock:
                 self._wire = wire
+            # Together with the wire: from here on another thread may read it, lose it, and say so.
+            self._lost_error = None
         self.flush_output()
 
     def _check_not_closing(self) -> None:
@@ -286,7 +288,6 @@ class Link(SharedWire):
                 last = error
                 address.failure_count += 1
             else:
-                self._lost_error = None
                 self._hook(self.options.on_reconnect)
                 self._offer_lead()
                 return

@@ -46,12 +46,13 @@ async function showView({ focus = false } = {}) {
   refresh = null;
   main.onclick = null;
   main.replaceChildren();
+  // At once, not when the answer is there: by then somebody may already type into the view's search.
+  if (focus) { main.focus({ preventScroll: true }); scrollTo(0, 0); }
   if (!make) { showProblem({ status: 404, message: "There is no such page." }); return; }
   const fresh = await make();
   if (mine !== visit) return;
   refresh = fresh;
   await beat();
-  if (focus) { main.focus({ preventScroll: true }); scrollTo(0, 0); }
 }
 
 async function beat() {
