@@ -88,6 +88,13 @@ def test_a_conversation_byte_by_byte() -> None:
     assert read(*[CONVERSATION[at : at + 1] for at in range(len(CONVERSATION))]) == OPERATIONS
 
 
+@given(st.lists(st.sampled_from([b"a", b"b", b"a.b", b"a.c", b"c.b", b"a.b.c"]), max_size=12))
+def test_each_publish_has_its_own_subject_whatever_the_one_before_had(subjects: list[bytes]) -> None:
+    assert read(b"".join(b"PUB %b 1\r\nx\r\n" % subject for subject in subjects)) == [
+        ("pub", subject, b"", b"x") for subject in subjects
+    ]
+
+
 @given(st.lists(st.integers(0, len(CONVERSATION)), max_size=8))
 def test_any_split_reads_the_same(cuts: list[int]) -> None:
     places = [0, *sorted(cuts), len(CONVERSATION)]

@@ -2,7 +2,8 @@
 
 A publish asks `route(subject)`; the answer is a Route that stays valid until interest changes. Replies to inboxes
 (`_INBOX.x.17`) never repeat, so they are remembered by everything before the last dot when no subscription names
-that last word itself. Knows nothing of connections beyond the reference a subscription carries.
+that last word itself; a client with one inbox for all its replies is remembered by its whole name. Knows nothing of
+connections beyond the reference a subscription carries.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
+
+from jetspark.protocol.subjects import last_dot
 
 if TYPE_CHECKING:
     from jetspark.broker.session import Session
@@ -241,7 +244,7 @@ class Interest:
 
     def reply_route(self, subject: bytes) -> Route:
         """The same for a subject that will hardly come again."""
-        dot = subject.rfind(b".")
+        dot = last_dot(subject)
         if dot <= 0:
             return self._match(subject)
         prefix = subject[:dot]
@@ -249,7 +252,7 @@ class Interest:
         if known is not None:
             if known is not self._not_general:
                 return known
-            return self._match(subject)
+            return self._named_route(subject)
         route = self._match(subject)
         if len(self._by_prefix) >= ROUTES_MAX:
             self._by_prefix.clear()
@@ -259,6 +262,16 @@ class Interest:
         else:
             self._by_prefix[prefix] = self._not_general
         return route
+
+    def _named_route(self, subject: bytes) -> Route:
+        """The same where the last token matters: remembered when a subscription names this very subject."""
+        known = self.routes.get(subject)
+        if known is not None:
+            return known
+        node = self._find(subject.split(b"."))
+        if node is not None and (node.plain or node.queues):
+            return self.route(subject)
+        return self._match(subject)
 
     def _is_general(self, tokens: list[bytes]) -> bool:
         """Would any last token after these give the same answer?"""

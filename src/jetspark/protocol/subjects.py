@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from mypy_extensions import i64
+
+from jetspark.protocol.outbox import COMPILED
+
 DOT: Final = 46
 STAR: Final = 42
 GREATER: Final = 62
@@ -40,6 +44,16 @@ def has_wildcard(subject: bytes) -> bool:
         return False
     tokens = subject.split(b".")
     return b"*" in tokens or tokens[-1] == b">"
+
+
+def last_dot(subject: bytes) -> i64:
+    """Where the last token's dot stands, -1 without one."""
+    if not COMPILED:
+        return subject.rfind(b".")
+    at: i64 = len(subject) - 1
+    while at >= 0 and subject[at] != DOT:
+        at -= 1
+    return at
 
 
 def is_literal(subject: bytes) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from jetspark.client.aio.link import Link
 from jetspark.client.aio.msg import Msg
 from jetspark.client.aio.subscription import Subscription
+from jetspark.client.core.connection import CONGESTED_BYTES
 from jetspark.client.core.frames import pattern_bytes, queue_bytes
 from jetspark.client.core.options import DEFAULT_URL, ConnectOptions, ConnectSettings
 from jetspark.client.core.routes import DROP_NEW, DROP_OLD
@@ -47,7 +48,7 @@ class Connection:
             self._publish(subject, self._core.subjects.literal(reply) if reply else b"", header_block(headers), body)
         else:
             self._publish(subject, b"", b"", data)
-        if self._core.out_bytes > 1048576:
+        if self._core.out_bytes > CONGESTED_BYTES:
             await self._link.drain()
 
     async def subscribe(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.client.aio.block import PublishBlock, publish_many
 from jetspark.client.aio.waiting import Awaited
+from jetspark.client.core.connection import CONGESTED_BYTES
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.publish_headers import publish_block
 from jetspark.client.durations import Seconds, seconds
@@ -201,7 +202,7 @@ class Publisher:
         future = PublishFuture(self, subject, link.now() + timeout_s)
         future.retries_left = retries
         link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
-        if link.core.out_bytes > 1048576:
+        if link.core.out_bytes > CONGESTED_BYTES:
             await link.drain()
         return future
 

@@ -42,8 +42,9 @@ WAIT_PONG: Final = 3
 UP: Final = 4
 CLOSED: Final = 5
 
-# Above this much unsent output a publisher is asked to wait; one write of this size keeps a fast link busy.
-CONGESTED_BYTES: Final = 1024 * 1024
+# Above this much unsent output a publisher is asked to wait. One write of this size keeps a fast link busy, and its
+# frames are still in the cache when they are joined.
+CONGESTED_BYTES: Final = 128 * 1024
 
 _AUTH_WORDS: Final = (
     "authorization violation",

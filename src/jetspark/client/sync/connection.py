@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
+from jetspark.client.core.connection import CONGESTED_BYTES
 from jetspark.client.core.frames import pattern_bytes, queue_bytes
 from jetspark.client.core.options import DEFAULT_URL, ConnectOptions, ConnectSettings
 from jetspark.client.core.routes import DROP_NEW, DROP_OLD
@@ -48,7 +49,7 @@ class Connection:
             self._publish(subject, self._core.subjects.literal(reply) if reply else b"", header_block(headers), body)
         else:
             self._publish(subject, b"", b"", data)
-        if self._core.out_bytes > 1048576:
+        if self._core.out_bytes > CONGESTED_BYTES:
             self._link.drain()
 
     def subscribe(
