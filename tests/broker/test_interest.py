@@ -56,6 +56,34 @@ def test_a_remembered_inbox_is_forgotten_when_somebody_comes_or_goes() -> None:
     ]
 
 
+def test_the_memory_of_the_last_inbox_ends_with_its_subscription() -> None:
+    interest = Interest()
+    inbox, other = subscription(b"_INBOX.me.*"), subscription(b"_INBOX.me.2")
+    interest.add(inbox)
+    assert receivers(interest, b"_INBOX.me.1") == receivers(interest, b"_INBOX.me.2") == [inbox]
+
+    interest.add(other)
+    assert receivers(interest, b"_INBOX.me.1") == [inbox]
+    assert set(receivers(interest, b"_INBOX.me.2")) == {inbox, other}
+
+    interest.remove(inbox)
+    assert receivers(interest, b"_INBOX.me.1") == []
+    assert receivers(interest, b"_INBOX.me.2") == [other]
+
+
+@pytest.mark.parametrize("subject", [b"_INBOX.me.", b"_INBOX..me", b".me.1", b"_INBOX."])
+def test_an_empty_word_matches_nothing_also_after_its_neighbours_were_asked_for(subject: bytes) -> None:
+    interest = Interest()
+    interest.add(subscription(b"_INBOX.me.*"))
+    interest.add(subscription(b"_INBOX.>"))
+    interest.add(subscription(b"*.me.*"))
+    for neighbour in (b"_INBOX.me.1", b"_INBOX.me.2", b"_INBOX.you"):
+        assert receivers(interest, neighbour)
+
+    assert receivers(interest, subject) == []
+    assert receivers(interest, b"_INBOX.me.3")
+
+
 def test_replies_nobody_names_are_not_kept_one_by_one() -> None:
     interest = Interest()
     interest.add(subscription(b"_INBOX.*"))

@@ -88,6 +88,9 @@ class Interest:
         self._by_prefix: dict[bytes, Route] = {}
         # Stands for "the last token matters here": such prefixes take the full way.
         self._not_general = Route()
+        # The prefix of the reply before: a client that waits for many has them all under one.
+        self._last_prefix: bytes = b""
+        self._last_route: Route = self._not_general
         self.subscription_count: int = 0
         # Bumped on every change, so that push consumers know when to look at their deliver subject again.
         self.generation: i64 = 0
@@ -245,19 +248,24 @@ class Interest:
     def reply_route(self, subject: bytes) -> Route:
         """The same for a subject that will hardly come again."""
         dot = last_dot(subject)
-        if dot <= 0:
+        if dot <= 0 or dot + 1 == len(subject):
+            # A subject such as `a.` or `.b` matches nothing, whatever its neighbours do.
             return self._match(subject)
+        if dot == len(self._last_prefix) and subject.startswith(self._last_prefix) and not self._last_route.stale:
+            return self._last_route
         prefix = subject[:dot]
         known = self._by_prefix.get(prefix)
         if known is not None:
-            if known is not self._not_general:
-                return known
-            return self._named_route(subject)
+            if known is self._not_general:
+                return self._named_route(subject)
+            self._last_prefix = prefix
+            self._last_route = known
+            return known
         route = self._match(subject)
         if len(self._by_prefix) >= ROUTES_MAX:
-            self._by_prefix.clear()
-        # A subject such as `a.` or `.b` matches nothing and must not stand for its neighbours.
-        if dot + 1 < len(subject) and self._is_general(prefix.split(b".")):
+            self._forget_all()
+        tokens = prefix.split(b".")
+        if b"" not in tokens and self._is_general(tokens):
             self._by_prefix[prefix] = route
         else:
             self._by_prefix[prefix] = self._not_general
