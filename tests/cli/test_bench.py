@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Jetspark, url_of
+from tests.cli.terminal import Background
 
+from jetspark.client.errors import NoRespondersError
 from jetspark.sync import connect
 from jetspark.testing.processes import ServerProcess
 
@@ -27,6 +30,7 @@ KINDS = {
     "js fetch": ["bench", "js", "fetch", "--stream", "B5", "--acks", "all", *SMALL],
     "js ordered": ["bench", "js", "ordered", "--stream", "B6", *SMALL],
     "js get sync": ["bench", "js", "get", "sync", "--stream", "B7", *SMALL[:2], *SMALL[4:]],
+    "js get batch": ["bench", "js", "get", "batch", "--stream", "B9", *SMALL],
     "kv put": ["bench", "kv", "put", "--bucket", "B8", "--msgs", "300", "--storage", "memory", "--cleanup"],
 }
 
@@ -64,6 +68,103 @@ def test_sub_counts_what_is_published_meanwhile(ours: Jetspark) -> None:
 
     assert (document["count"], document["kind"]) == (200, "sub")
     assert document["bytes_per_sec"] == pytest.approx(5 * document["msgs_per_sec"])
+
+
+def served(jetspark: Jetspark, subject: str) -> None:
+    """Wait until requests on a subject are answered; one request is used up."""
+    with connect(jetspark.url) as connection:
+        while True:
+            try:
+                assert len(connection.request(subject, b"are you there?").data) == 128
+            except NoRespondersError:
+                continue
+            return
+
+
+def test_service_requests_are_timed_and_served(jetspark: Jetspark) -> None:
+    with Background(jetspark, "bench", "service", "serve", "b.svc", "--msgs", "201", ready="201 messages") as serving:
+        served(jetspark, "b.svc")
+        document = jetspark.json("bench", "service", "request", "b.svc", "--msgs", "200", "--size", "10")
+        output = serving.output()
+
+    assert (document["kind"], document["count"], document["size"]) == ("service request", 200, 10)
+    assert document["latency"]["count"] == 200
+    assert document["latency_of"] == "each request until its reply"
+    assert "NATS service serve stats: " in output
+    assert "201 messages in " in output
+
+
+@pytest.mark.parametrize("clients", ["1", "2"])
+def test_ctrl_c_ends_serving_with_what_was_served(ours: Jetspark, clients: str) -> None:
+    arguments = ("bench", "service", "serve", "b.end", "--clients", clients)
+    with Background(ours, *arguments, ready="messages until Ctrl-C, 128 B each") as serving:
+        served(ours, "b.end")
+        ours("bench", "service", "request", "b.end", "--msgs", "50")
+        serving.process.send_signal(signal.SIGINT)
+        output = serving.output()
+
+    assert "51 messages in " in output
+
+
+def test_requests_that_nobody_serves_are_an_error(ours: Jetspark) -> None:
+    result = ours.run("bench", "service", "request", "b.nobody", "--msgs", "5")
+
+    assert result.exit_code == 4
+    assert "b.nobody" in result.stderr
+
+
+DURATION_KINDS = {
+    "pub": ["bench", "pub", "b.time"],
+    "js pub sync": ["bench", "js", "pub", "sync", "b.time1", "--stream", "T1", "--create", "--dedup", *SMALL[4:]],
+    "js pub async": ["bench", "js", "pub", "async", "b.time2", "--stream", "T2", "--create", *SMALL[4:]],
+    "js pub atomic": ["bench", "js", "pub", "atomic", "b.time3", "--stream", "T3", "--create", *SMALL[4:]],
+    "kv put": ["bench", "kv", "put", "--bucket", "T4", *SMALL[5:]],
+}
+
+
+@pytest.mark.parametrize("kind", DURATION_KINDS)
+def test_a_duration_ends_the_run_instead_of_a_number(ours: Jetspark, kind: str) -> None:
+    # Slowed down so much that only the clock can have ended it.
+    document = ours.json(*DURATION_KINDS[kind], "--duration", "300ms", "--throughput", "2000", "--msgs", "1000000")
+
+    assert document["kind"] == kind
+    assert document["duration_s"] == 0.3
+    assert 0 < document["count"] < 100_000
+    assert document["elapsed_s"] >= 0.3
+
+
+def test_several_clients_run_for_a_duration_and_never_use_the_same_key(ours: Jetspark) -> None:
+    arguments = ("bench", "kv", "put", "--bucket", "TIMED", "--clients", "2", "--duration", "300ms", "--history", "2")
+    document = ours.json(*arguments)
+
+    with connect(ours.url) as connection:
+        keys = connection.jetstream().key_value("TIMED").keys()
+        connection.jetstream().delete_key_value("TIMED")
+    assert len(document["clients_msgs_per_sec"]) == 2
+    assert len(keys) == document["count"]
+
+
+def test_batched_gets_pick_the_messages_of_a_subject(ours: Jetspark) -> None:
+    publish = ("bench", "js", "pub", "async", "b.pick", "--stream", "PICK", "--create", "--msgs", "40")
+    ours(*publish, "--multisubject", "--multisubjectmax", "4")
+    get = ("bench", "js", "get", "batch", "--stream", "PICK", "--filter", "b.pick.1", "--batch", "3", "--idle", "1s")
+
+    document = ours.json(*get, "--msgs", "10", "--clients", "2")
+    refused = ours.run(*get, "--msgs", "11", "--cleanup")
+
+    assert document["count"] == 20
+    assert (refused.exit_code, "after 10 of 11 messages" in refused.stderr) == (1, True)
+
+
+def test_batched_gets_from_a_stream_without_direct_gets_say_what_to_do(ours: Jetspark) -> None:
+    ours("stream", "add", "INDIRECT", "--subjects", "b.indirect", "--no-allow-direct", "--defaults")
+    ours("pub", "b.indirect", "one")
+
+    result = ours.run("bench", "js", "get", "batch", "--stream", "INDIRECT", "--msgs", "1")
+
+    ours("stream", "rm", "INDIRECT", "-f")
+    assert result.exit_code == 1
+    assert "jetspark stream edit INDIRECT --allow-direct" in result.stderr
 
 
 def test_the_result_for_people_has_rates_percentiles_and_charts(ours: Jetspark) -> None:
@@ -182,6 +283,8 @@ def test_too_few_messages_end_with_what_came(ours: Jetspark) -> None:
         ["bench", "pub", "s", "--msgs", "2", "--clients", "3"],
         ["bench", "js", "pub", "atomic", "s", "--batch", "1001"],
         ["bench", "pub", "s", "--size", "huge"],
+        ["bench", "pub", "s", "--duration", "-1s"],
+        ["bench", "pub", "s", "--duration", "1s", "--multisubject", "--multisubjectmax", "0"],
         ["bench", "pub", "s", "-H", "nocolon"],
     ],
     ids=" ".join,

@@ -23,7 +23,8 @@ from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, now_ns
 from jetspark.cli.errors import UsageError
 from jetspark.cli.names import complete_stream
 from jetspark.cli.output import echo, emit_json, note
-from jetspark.cli.progress import progress_bar
+from jetspark.cli.progress import Bar, progress_bar
+from jetspark.clock import SystemClock
 
 if TYPE_CHECKING:
     from jetspark.cli.bench_numbers import Outcome
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
 
-_COMMON: Final[tuple[Option, ...]] = (
-    click.option("--msgs", type=click.IntRange(min=1), default=100_000, show_default=True, help="Number of messages"),
+_COMMON_BUT_MSGS: Final[tuple[Option, ...]] = (
     click.option("--size", type=SIZE, default="128B", show_default=True, help="Size of the messages"),
     click.option("--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Concurrent clients"),
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Save the data as CSV"),
     click.option("--progress/--no-progress", default=True, help="Show a progress bar at a terminal"),
+)
+_COMMON: Final[tuple[Option, ...]] = (
+    click.option("--msgs", type=click.IntRange(min=1), default=100_000, show_default=True, help="Number of messages"),
+    *_COMMON_BUT_MSGS,
 )
 _COMPARE: Final[tuple[Option, ...]] = (
     click.option("--against", metavar="URL|CONTEXT", help="Run on a second server too, in turn, and compare"),
@@ -46,18 +50,25 @@ _COMPARE: Final[tuple[Option, ...]] = (
         "--rounds", type=click.IntRange(min=1), help="Run so often; the median counts  [default: 1; 3 for two]"
     ),
 )
-_PUBLISH: Final[tuple[Option, ...]] = (
-    click.option("--multisubject", is_flag=True, help="A subject for each message: SUBJECT.0, SUBJECT.1 ..."),
-    click.option("--multisubjectmax", type=click.IntRange(min=0), default=100_000, help="How many at most (0: no end)"),
-    click.option("--multisubjectrandomize", is_flag=True, help="Use those subjects in random order"),
-    click.option(
-        "--payload", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the payload"
-    ),
-    click.option("--header", "-H", "headers", multiple=True, metavar="KEY:VALUE", help="Add headers to the messages"),
+_PACE: Final[tuple[Option, ...]] = (
     click.option("--sleep", type=DURATION, default=0, help="Sleep so long between publishes"),
     click.option(
         "--throughput", type=click.IntRange(min=0), default=0, help="At most so many messages a second in all"
     ),
+    click.option("--duration", type=DURATION, default=0, help="Run for so long instead of for so many messages"),
+)
+_PAYLOAD: Final[tuple[Option, ...]] = (
+    click.option(
+        "--payload", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="File with the payload"
+    ),
+    click.option("--header", "-H", "headers", multiple=True, metavar="KEY:VALUE", help="Add headers to the messages"),
+)
+_PUBLISH: Final[tuple[Option, ...]] = (
+    click.option("--multisubject", is_flag=True, help="A subject for each message: SUBJECT.0, SUBJECT.1 ..."),
+    click.option("--multisubjectmax", type=click.IntRange(min=0), default=100_000, help="How many at most (0: no end)"),
+    click.option("--multisubjectrandomize", is_flag=True, help="Use those subjects in random order"),
+    *_PAYLOAD,
+    *_PACE,
 )
 _BATCH: Final = click.option(
     "--batch", type=click.IntRange(min=1), default=BATCH_COUNT, show_default=True, help="Messages in a batch"
@@ -127,6 +138,36 @@ def core_pub(settings: Settings, /, **options: Any) -> None:
 def core_sub(settings: Settings, /, **options: Any) -> None:
     """Receive core NATS messages; start it before `bench pub` on the same subject."""
     _measure(settings, Kind.SUB, options)
+
+
+@click.group("service", cls=Noun)
+def service() -> None:
+    """Requests and their replies: start `serve`, then `request` on the same subject."""
+
+
+bench.add_command(service)
+
+
+@service.verb("request")
+@click.argument("subject")
+@_with(*_COMMON, *_COMPARE, *_PAYLOAD, *_PACE)
+@pass_settings
+def service_request(settings: Settings, /, **options: Any) -> None:
+    """Send requests, each answered before the next."""
+    _measure(settings, Kind.REQUEST, options)
+
+
+@service.verb("serve")
+@click.argument("subject")
+@click.option(
+    "--msgs", type=click.IntRange(min=0), default=0, show_default=True, help="End after so many requests (0: by Ctrl-C)"
+)
+@_with(*_COMMON_BUT_MSGS)
+@click.option("--sleep", type=DURATION, default=0, help="Sleep so long before each reply")
+@pass_settings
+def service_serve(settings: Settings, /, **options: Any) -> None:
+    """Answer requests, and show how many came when it ends: the clients are a queue group."""
+    _measure(settings, Kind.SERVE, options)
 
 
 @click.group("js", cls=Noun)
@@ -228,6 +269,15 @@ def js_get_sync(settings: Settings, /, **options: Any) -> None:
     _measure(settings, Kind.GET, options)
 
 
+@js_get.verb("batch")
+@_with(*_COMMON, *_COMPARE, _BATCH, *_STREAM, _IDLE)
+@click.option("--filter", "filter_subject", metavar="SUBJECT", help="Only messages of this subject")
+@pass_settings
+def js_get_batch(settings: Settings, /, **options: Any) -> None:
+    """Get batches by direct gets; every client gets all messages."""
+    _measure(settings, Kind.GET_BATCH, options)
+
+
 @click.group("kv", cls=Noun)
 def kv() -> None:
     """Key-value buckets: put and get."""
@@ -250,8 +300,7 @@ _BUCKET: Final[tuple[Option, ...]] = (
 @click.option("--replicas", type=click.IntRange(1, 5), default=1, help="Replicas of a new bucket")
 @click.option("--maxbytes", type=SIZE, default="1GB", show_default=True, help="Maximum size of a new bucket")
 @click.option("--purge", is_flag=True, help="Empty the bucket first")
-@click.option("--sleep", type=DURATION, default=0, help="Sleep so long between puts")
-@click.option("--throughput", type=click.IntRange(min=0), default=0, help="At most so many puts a second in all")
+@_with(*_PACE)
 @pass_settings
 def kv_put(settings: Settings, /, **options: Any) -> None:
     """Put values; the bucket is made when it is missing."""
@@ -272,7 +321,8 @@ def _plan(kind: Kind, options: dict[str, Any]) -> Plan:
     return Plan(
         kind=kind,
         subject=options.get("subject") or "",
-        message_count=options["msgs"],
+        message_count=0 if options.get("duration") else options["msgs"],
+        duration_s=options.get("duration", 0) / SECOND_NS,
         size_bytes=options["size"],
         client_count=options["clients"],
         batch_count=options.get("batch", BATCH_COUNT),
@@ -281,7 +331,7 @@ def _plan(kind: Kind, options: dict[str, Any]) -> Plan:
         bucket=options.get("bucket", BUCKET),
         acks=options.get("acks", "explicit"),
         double_ack=options.get("doubleack", False),
-        filters=list(options.get("filters", ())),
+        filters=[only] if (only := options.get("filter_subject")) else list(options.get("filters", ())),
         multi_subject=options.get("multisubject", False),
         multi_subject_max=randomize or options.get("multisubjectmax", 100_000),
         random_subject=bool(randomize) or options.get("multisubjectrandomize", False),
@@ -316,8 +366,12 @@ def _measure(settings: Settings, kind: Kind, options: dict[str, Any]) -> None:
     from jetspark.cli import bench_report
 
     plan, wanted = _plan(kind, options), _preparation(options)
-    if plan.client_count > plan.message_count:
+    if 0 < plan.message_count < plan.client_count:
         raise UsageError(f"{plan.client_count} clients cannot share {plan.message_count} messages")
+    if plan.duration_s < 0:
+        raise UsageError("--duration is less than nothing", hint="Give one like 10s.")
+    if plan.duration_s and plan.multi_subject and not plan.multi_subject_max:
+        raise UsageError("--duration needs a number of subjects", hint="Give --multisubjectmax, such as 1000.")
     targets = [effective(settings)]
     if options.get("against"):
         targets.append(_second(effective(settings), options["against"]))
@@ -359,13 +413,26 @@ def _run_once(plan: Plan, wanted: Preparation, label: str, shows_progress: bool)
     with connected(ctx) as connection:
         bench_prepare.prepare(connection, plan, wanted, fill)
         try:
-            with progress_bar(label, plan.total_count, show=shows_progress) as bar:
-                outcome = bench_run.run(plan, bar.move_to)
+            with progress_bar(label, plan.total_count or None, show=shows_progress) as bar:
+                outcome = bench_run.run(plan, _estimating(bar, plan) if plan.duration_s else bar.move_to)
         finally:
             bench_prepare.clean_up(connection, plan, wanted)
         server = connection.server_info
     name = "jetspark" if server.get("git_commit") == "jetspark" else "nats-server"
     return outcome, f"{name} {server.get('version', '')}"
+
+
+def _estimating(bar: Bar, plan: Plan) -> Callable[[int], None]:
+    """Moves a bar whose end is a time: how many it will have been is told by the rate so far."""
+    clock = SystemClock()
+    started_ns = clock.monotonic_ns()
+
+    def move(count: int) -> None:
+        elapsed_s = max(1, clock.monotonic_ns() - started_ns) / SECOND_NS
+        bar.set_total(max(count, round(count * plan.duration_s / elapsed_s)))
+        bar.move_to(count)
+
+    return move
 
 
 def _show(settings: Settings, plan: Plan, sides: list[Side], csv_file: Path | None) -> None:

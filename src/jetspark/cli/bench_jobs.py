@@ -1,4 +1,4 @@
-"""What one client of a benchmark does, for each kind: publish, consume, fetch, get.
+"""What one client of a JetStream benchmark does, for each kind: publish, consume, fetch, get.
 
 Decided here: the loop that is timed, and which durations are kept. Everything goes through the public blocking client.
 Not known here: how many clients there are besides, and what becomes of the numbers.
@@ -7,176 +7,26 @@ Not known here: how many clients there are besides, and what becomes of the numb
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from random import Random
 
-from jetspark.cli.bench_numbers import ClientResult
-from jetspark.cli.bench_plan import Kind, Plan
+import msgspec
+
+from jetspark.cli.bench_core_jobs import CorePublish, CoreSubscribe, ServiceRequest, ServiceServe
+from jetspark.cli.bench_job import LOOK_INTERVAL_S, Job, OneByOne
+from jetspark.cli.bench_plan import Kind
 from jetspark.client.errors import JetStreamError
-from jetspark.clock import Clock
-from jetspark.sync import Connection, Consumer, Consuming, Msg
-
-# Progress is told this often; more would be measured, less would look stuck.
-REPORT_INTERVAL_NS = 50_000_000
-# How long a client that shares a consumer waits before it looks whether the others are done.
-LOOK_INTERVAL_S = 0.1
-# Messages between two looks at the clock, where that is not a batch.
-CHUNK_COUNT = 100
+from jetspark.sync import Consumer, Consuming, Msg
 
 
-class Meter:
-    """Counts, times and now and then tells how far it is."""
-
-    def __init__(self, clock: Clock, report: Callable[[int], None]) -> None:
-        self._now_ns = clock.monotonic_ns
-        self._report = report
-        self.count = 0
-        self.byte_count = 0
-        self.latencies_ns: list[int] = []
-        self.marks: list[tuple[int, int]] = []
-        self.start_ns = self.end_ns = self._next_report_ns = 0
-
-    def start(self) -> int:
-        """Now the timed part begins."""
-        self.start_ns = self.end_ns = self._now_ns()
-        self._next_report_ns = self.start_ns + REPORT_INTERVAL_NS
-        return self.start_ns
-
-    def done(self, count: int, byte_count: int) -> int:
-        """So many more are done; the time."""
-        self.count += count
-        self.byte_count += byte_count
-        self.end_ns = now_ns = self._now_ns()
-        if now_ns >= self._next_report_ns:
-            self._next_report_ns = now_ns + REPORT_INTERVAL_NS
-            self.marks.append((now_ns, self.count))
-            self._report(self.count)
-        return now_ns
-
-    def tell(self) -> None:
-        """Report at once."""
-        self._report(self.count)
-
-    def result(self) -> ClientResult:
-        """What was measured."""
-        return ClientResult(self.count, self.byte_count, self.start_ns, self.end_ns, self.latencies_ns, self.marks)
-
-
-class Job:
-    """One client: `prepare` is not timed, `run` is."""
-
-    def __init__(
-        self, plan: Plan, client: int, connection: Connection, meter: Meter, is_stopped: Callable[[], bool]
-    ) -> None:
-        self.plan = plan
-        self.share = plan.share(client)
-        self.connection = connection
-        self.jetstream = connection.jetstream(
-            domain=str(plan.connection.get("js_domain", "")),
-            api_prefix=str(plan.connection.get("js_api_prefix", "")),
-            publish_window=max(1, plan.batch_count),
-        )
-        self.meter = meter
-        self.is_stopped = is_stopped
-        self.subjects = plan.subjects(self.share, Random(client))
-        self.body = plan.body()
-        # Confirmed acknowledgements are so slow that a whole batch would be late to be counted.
-        is_small = plan.kind is Kind.PUB or plan.double_ack
-        self.chunk_count = min(plan.batch_count, CHUNK_COUNT) if is_small else plan.batch_count
-
-    def prepare(self) -> None:
-        """Everything that has to be there before the clock starts."""
-
-    def run(self) -> None:
-        """The part that is measured."""
-        raise NotImplementedError
-
-    def subject(self, place: int) -> str:
-        """Where the message at a place of the share goes."""
-        return self.subjects[place % len(self.subjects)]
-
-    def pace(self) -> None:
-        """Wait as --sleep and --throughput ask."""
-        plan = self.plan
-        if plan.sleep_s:
-            time.sleep(plan.sleep_s)
-        if plan.throughput:
-            due_s = self.meter.count * plan.client_count / plan.throughput
-            ahead_s = due_s - (self.meter.end_ns - self.meter.start_ns) / 1e9
-            if ahead_s > 0:
-                time.sleep(ahead_s)
-
-    def too_few(self) -> JetStreamError:
-        """Messages stopped coming."""
-        had = f"{self.meter.count:,} of {len(self.share):,} messages"
-        return JetStreamError(f"nothing came for {self.plan.idle_timeout_s:g} s after {had}")
-
-
-class CorePublish(Job):
-    """Messages to whoever listens; ends when the server has read them all."""
-
-    def run(self) -> None:
-        """Publish in chunks, then flush."""
-        publish, meter, body = self.connection.publish, self.meter, self.body
-        headers = self.plan.headers or None
-        before_ns = meter.start()
-        for first in range(0, len(self.share), self.chunk_count):
-            count = min(self.chunk_count, len(self.share) - first)
-            for place in range(first, first + count):
-                publish(self.subject(place), body, headers=headers)
-            after_ns = meter.done(count, count * len(body))
-            meter.latencies_ns.append(after_ns - before_ns)
-            self.pace()
-            before_ns = meter.done(0, 0)
-        self.connection.flush()
-        meter.done(0, 0)
-
-
-class CoreSubscribe(Job):
-    """Every message of a subject; the clock starts with the first."""
-
-    def prepare(self) -> None:
-        """Listen before anyone is told to publish."""
-        self.subscription = self.connection.subscribe(self.plan.pattern, pending_count_max=0, pending_bytes_max=0)
-        self.connection.flush()
-
-    def run(self) -> None:
-        """Take so many."""
-        meter, take = self.meter, self.subscription.next
-        meter.start()
-        # Whoever publishes may be started by hand: the first message may take as long as it takes.
-        size_bytes = _size(take(None))
-        before_ns = meter.start()
-        meter.done(1, size_bytes)
-        while meter.count < len(self.share):
-            count = byte_count = 0
-            for _ in range(min(self.chunk_count, len(self.share) - meter.count)):
-                message = take(self.plan.idle_timeout_s)
-                if message is None:
-                    raise self.too_few()
-                count += 1
-                byte_count += len(message.data)
-            after_ns = meter.done(count, byte_count)
-            meter.latencies_ns.append(after_ns - before_ns)
-            before_ns = after_ns
-
-
-class SyncPublish(Job):
+class SyncPublish(OneByOne):
     """One message at a time, each acknowledged before the next."""
 
-    def run(self) -> None:
+    def do(self, place: int) -> int:
         """Publish and wait."""
-        publish, meter, body, plan = self.jetstream.publish, self.meter, self.body, self.plan
-        before_ns = meter.start()
-        for place, number in enumerate(self.share):
-            msg_id = f"{plan.run_id}-{number}" if plan.dedup else None
-            publish(self.subject(place), body, headers=plan.headers or None, msg_id=msg_id)
-            after_ns = meter.done(1, len(body))
-            meter.latencies_ns.append(after_ns - before_ns)
-            before_ns = after_ns
-            if plan.sleep_s or plan.throughput:
-                self.pace()
-                before_ns = meter.done(0, 0)
+        plan = self.plan
+        msg_id = f"{plan.run_id}-{self.share[place]}" if plan.dedup else None
+        self.jetstream.publish(self.subject(place), self.body, headers=plan.headers or None, msg_id=msg_id)
+        return len(self.body)
 
 
 class _BatchPublish(Job):
@@ -193,6 +43,8 @@ class _BatchPublish(Job):
             meter.latencies_ns.append(after_ns - before_ns)
             self.pace()
             before_ns = meter.done(0, 0)
+            if meter.is_over:
+                return
 
     def publish_batch(self, first: int, count: int) -> None:
         """Store the messages at these places of the share."""
@@ -338,7 +190,7 @@ class Fetch(Job):
             message.ack(wait=self.plan.double_ack)
 
 
-class Get(Job):
+class Get(OneByOne):
     """Stored messages one by one, by their sequence."""
 
     def prepare(self) -> None:
@@ -346,62 +198,91 @@ class Get(Job):
         self.stream = self.jetstream.stream(self.plan.stream)
         self.first_seq = self.stream.cached_info.state.first_seq
 
-    def run(self) -> None:
+    def do(self, place: int) -> int:
         """Get and wait."""
+        return len(self.stream.get_msg(self.first_seq + self.share[place]).data)
+
+
+class GetBatch(Job):
+    """Stored messages in batches, each one direct get with many answers."""
+
+    def prepare(self) -> None:
+        """Where the stream begins and the answers come in."""
+        state = self.jetstream.stream(self.plan.stream).cached_info.state
+        self.next_seq = max(1, state.first_seq)
+        self.inbox = self.connection.new_inbox()
+        self.answers = self.connection.subscribe(self.inbox, pending_count_max=0, pending_bytes_max=0)
+        self.endpoint = f"{self.jetstream.api_prefix}.DIRECT.GET.{self.plan.stream}"
+        self.connection.flush()
+
+    def run(self) -> None:
+        """Batch after batch until there were enough; the server may send less than a batch has room for."""
         meter = self.meter
         before_ns = meter.start()
-        for number in self.share:
-            stored = self.stream.get_msg(self.first_seq + number)
-            after_ns = meter.done(1, len(stored.data))
+        while meter.count < len(self.share):
+            count, size_bytes = self._get(min(self.plan.batch_count, len(self.share) - meter.count))
+            if not count:
+                raise self.too_few()
+            after_ns = meter.done(count, size_bytes)
             meter.latencies_ns.append(after_ns - before_ns)
             before_ns = after_ns
 
+    def _get(self, wanted: int) -> tuple[int, int]:
+        # With a subject the first sequence is where to look from; without one it would have to be there.
+        subject = self.plan.filters[0] if self.plan.filters else ">"
+        request = {"seq": self.next_seq, "batch": wanted, "next_by_subj": subject}
+        self.connection.publish(self.endpoint, msgspec.json.encode(request), reply=self.inbox)
+        count = size_bytes = 0
+        while True:
+            message = self.answers.next(self.plan.idle_timeout_s)
+            if message is None:
+                raise self.too_few()
+            if message.status_code == 503:
+                raise JetStreamError(
+                    f"stream {self.plan.stream} answers no direct gets: jetspark stream edit {self.plan.stream} "
+                    "--allow-direct lets it"
+                )
+            if message.status_code in (204, 404):
+                return count, size_bytes
+            if message.status_code:
+                raise JetStreamError(f"a direct get was refused: {message.status_code} {message.status_text}")
+            count += 1
+            size_bytes += len(message.data)
+            self.next_seq = int(message.headers["Nats-Sequence"]) + 1
 
-class KeyValuePut(Job):
-    """Values put into keys 0, 1, 2 …"""
+
+class KeyValuePut(OneByOne):
+    """Values put into keys 0, 1, 2 …, or into random ones."""
 
     def prepare(self) -> None:
         """Find the bucket."""
         self.bucket = self.jetstream.key_value(self.plan.bucket)
-        top = self.plan.multi_subject_max if self.plan.random_subject else 0
-        chance = Random(self.share.start)
-        self.keys = [str(chance.randrange(top) if top else number) for number in self.share]
+        self._top = self.plan.multi_subject_max if self.plan.random_subject else 0
+        self._chance = Random(self.share.start)
 
-    def run(self) -> None:
+    def key(self, place: int) -> str:
+        """The key at a place of the share."""
+        return str(self._chance.randrange(self._top) if self._top else self.share[place])
+
+    def do(self, place: int) -> int:
         """Put and wait."""
-        meter = self.meter
-        before_ns = meter.start()
-        for key in self.keys:
-            size_bytes = self.touch(key)
-            after_ns = meter.done(1, size_bytes)
-            meter.latencies_ns.append(after_ns - before_ns)
-            before_ns = after_ns
-            if self.plan.sleep_s or self.plan.throughput:
-                self.pace()
-                before_ns = meter.done(0, 0)
-
-    def touch(self, key: str) -> int:
-        """Put the key; the size of its value."""
-        self.bucket.put(key, self.body)
+        self.bucket.put(self.key(place), self.body)
         return len(self.body)
 
 
 class KeyValueGet(KeyValuePut):
-    """Values of keys 0, 1, 2 …"""
+    """Values of keys 0, 1, 2 …, or of random ones."""
 
-    def touch(self, key: str) -> int:
-        """Get the key; the size of its value."""
-        return len(self.bucket.get(key).value)
-
-
-def _size(message: Msg | None) -> int:
-    assert message is not None, "waiting without a limit gives a message"
-    return len(message.data)
+    def do(self, place: int) -> int:
+        """Get and wait."""
+        return len(self.bucket.get(self.key(place)).value)
 
 
 JOBS: dict[Kind, type[Job]] = {
     Kind.PUB: CorePublish,
     Kind.SUB: CoreSubscribe,
+    Kind.REQUEST: ServiceRequest,
+    Kind.SERVE: ServiceServe,
     Kind.JS_SYNC: SyncPublish,
     Kind.JS_ASYNC: AsyncPublish,
     Kind.JS_ATOMIC: AtomicPublish,
@@ -409,6 +290,7 @@ JOBS: dict[Kind, type[Job]] = {
     Kind.FETCH: Fetch,
     Kind.ORDERED: Ordered,
     Kind.GET: Get,
+    Kind.GET_BATCH: GetBatch,
     Kind.KV_PUT: KeyValuePut,
     Kind.KV_GET: KeyValueGet,
 }

@@ -105,8 +105,13 @@ class Outcome:
     @property
     def elapsed_s(self) -> float:
         """From the first client's start to the last one's end."""
+        start_ns, end_ns = self._span()
+        return max(1, end_ns - start_ns) / 1e9
+
+    def _span(self) -> tuple[int, int]:
+        """When the first client began and the last ended; those that had nothing to do do not count."""
         busy = [client for client in self.clients if client.count] or self.clients
-        return max(1, max(c.end_ns for c in busy) - min(c.start_ns for c in busy)) / 1e9
+        return min(client.start_ns for client in busy), max(client.end_ns for client in busy)
 
     @property
     def rate(self) -> float:
@@ -133,8 +138,7 @@ class Outcome:
 
     def rates_over_time(self, column_count: int = CHART_COLUMNS) -> list[float]:
         """Messages a second in each of so many equal slices of the run."""
-        start_ns = min(client.start_ns for client in self.clients)
-        end_ns = max(client.end_ns for client in self.clients)
+        start_ns, end_ns = self._span()
         span_ns = end_ns - start_ns
         if span_ns <= 0:
             return []

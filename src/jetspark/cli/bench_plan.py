@@ -22,6 +22,8 @@ class Kind(StrEnum):
 
     PUB = "pub"
     SUB = "sub"
+    REQUEST = "service request"
+    SERVE = "service serve"
     JS_SYNC = "js pub sync"
     JS_ASYNC = "js pub async"
     JS_ATOMIC = "js pub atomic"
@@ -29,16 +31,18 @@ class Kind(StrEnum):
     FETCH = "js fetch"
     ORDERED = "js ordered"
     GET = "js get sync"
+    GET_BATCH = "js get batch"
     KV_PUT = "kv put"
     KV_GET = "kv get"
 
 
-PUBLISHES: Final = {Kind.PUB, Kind.JS_SYNC, Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.KV_PUT}
-READS_STREAM: Final = {Kind.CONSUME, Kind.FETCH, Kind.ORDERED, Kind.GET}
+READS_STREAM: Final = {Kind.CONSUME, Kind.FETCH, Kind.ORDERED, Kind.GET, Kind.GET_BATCH}
 # Every client of these gets every message; the others share them.
-EACH_GETS_ALL: Final = {Kind.SUB, Kind.ORDERED}
-# Clients take what comes from one consumer, so how many each gets is not known before.
-SHARES_AS_IT_COMES: Final = {Kind.CONSUME}
+EACH_GETS_ALL: Final = {Kind.SUB, Kind.ORDERED, Kind.GET_BATCH}
+# Clients take what comes from one consumer or queue group, so how many each gets is not known before.
+SHARES_AS_IT_COMES: Final = {Kind.CONSUME, Kind.SERVE}
+# More than any client ever handles: the share of one that ends by the clock or by Ctrl-C.
+ENDLESS: Final = 10**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +51,9 @@ class Plan:
 
     kind: Kind
     subject: str = ""
+    # 0: as many as there is time for.
     message_count: int = 100_000
+    duration_s: float = 0.0
     size_bytes: int = 128
     client_count: int = 1
     batch_count: int = BATCH_COUNT
@@ -73,14 +79,17 @@ class Plan:
     def share(self, client: int) -> range:
         """The numbers of the messages one client is about."""
         if self.kind in EACH_GETS_ALL or self.kind in SHARES_AS_IT_COMES:
-            return range(self.message_count)
+            return range(self.message_count or ENDLESS)
+        if not self.message_count:
+            # In turn, so that the numbers all clients have used are without large gaps.
+            return range(client, ENDLESS, self.client_count)
         size, rest = divmod(self.message_count, self.client_count)
         first = client * size + min(client, rest)
         return range(first, first + size + (1 if client < rest else 0))
 
     @property
     def total_count(self) -> int:
-        """How many messages all clients together handle."""
+        """How many messages all clients together handle; 0 when that is not known before."""
         return self.message_count * (self.client_count if self.kind in EACH_GETS_ALL else 1)
 
     @property
@@ -107,6 +116,8 @@ class Plan:
         return {
             Kind.PUB: f"each {min(self.batch_count, 100):,} messages handed to the connection",
             Kind.SUB: f"each {batch} messages received",
+            Kind.REQUEST: "each request until its reply",
+            Kind.SERVE: "nothing, whoever asks sees it",
             Kind.JS_SYNC: "each publish until its acknowledgement",
             Kind.JS_ASYNC: f"each batch of {batch} until its last acknowledgement",
             Kind.JS_ATOMIC: f"each atomic batch of {batch} until it is stored",
@@ -114,6 +125,7 @@ class Plan:
             Kind.FETCH: f"each fetch of {batch} with its acknowledgements",
             Kind.ORDERED: f"each {batch} messages read",
             Kind.GET: "each get",
+            Kind.GET_BATCH: f"each get of {batch}",
             Kind.KV_PUT: "each put",
             Kind.KV_GET: "each get",
         }[self.kind]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FILL_SUBJECT: Final = "benchsubject"
 USES_CONSUMER: Final = {Kind.CONSUME, Kind.FETCH}
 USES_BUCKET: Final = {Kind.KV_PUT, Kind.KV_GET}
-USES_NO_STREAM: Final = {Kind.PUB, Kind.SUB}
+USES_NO_STREAM: Final = {Kind.PUB, Kind.SUB, Kind.REQUEST, Kind.SERVE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

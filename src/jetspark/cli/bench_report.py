@@ -15,10 +15,11 @@ from typing import Any, Final
 
 from jetspark.cli.bench_numbers import BLOCKS, PLAIN_BLOCKS, Latency, Outcome, histogram, sparkline
 from jetspark.cli.bench_plan import EACH_GETS_ALL, Kind, Plan
-from jetspark.cli.durations import human_count, human_size
+from jetspark.cli.durations import SECOND_NS, human_count, human_duration, human_size
 from jetspark.cli.output import echo, show_table
 
-BATCHED: Final = {Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.CONSUME, Kind.FETCH, Kind.ORDERED}
+BATCHED: Final = {Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.CONSUME, Kind.FETCH, Kind.ORDERED, Kind.GET_BATCH}
+SENDS: Final = {Kind.PUB, Kind.REQUEST, Kind.SERVE, Kind.JS_SYNC, Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.KV_PUT}
 CSV_COLUMNS: Final = (
     "RunID", "Server", "Round", "ClientID", "MsgCount", "MsgBytes", "MsgsPerSec", "BytesPerSec", "DurationSecs",
     "LatencyMinUs", "LatencyP50Us", "LatencyP90Us", "LatencyP99Us", "LatencyP999Us", "LatencyMaxUs",
@@ -73,8 +74,13 @@ def heading(plan: Plan) -> str:
     """What is measured, in one line."""
     target = plan.bucket if plan.kind in (Kind.KV_PUT, Kind.KV_GET) else plan.subject or plan.stream
     each = " each" if plan.kind in EACH_GETS_ALL and plan.client_count > 1 else ""
-    parts = [f"{human_count(plan.message_count)} messages{each}"]
-    if plan.kind in (Kind.PUB, Kind.JS_SYNC, Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.KV_PUT):
+    if plan.duration_s:
+        parts = [f"messages for {human_duration(round(plan.duration_s * SECOND_NS))}"]
+    elif plan.message_count:
+        parts = [f"{human_count(plan.message_count)} messages{each}"]
+    else:
+        parts = ["messages until Ctrl-C"]
+    if plan.kind in SENDS:
         parts.append(f"{human_size(len(plan.body()))} each")
     parts.append(f"{plan.client_count} client" + ("s" if plan.client_count > 1 else ""))
     if plan.kind in BATCHED:
@@ -162,6 +168,7 @@ def document(plan: Plan, sides: Sequence[Side]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "kind": str(plan.kind),
         "messages": plan.message_count,
+        "duration_s": plan.duration_s,
         "size": len(plan.body()),
         "clients": plan.client_count,
         "batch": plan.batch_count,

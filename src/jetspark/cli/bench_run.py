@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
@@ -19,9 +20,10 @@ from typing import Any, Final
 
 import msgspec
 
-from jetspark.cli.bench_jobs import JOBS, Meter
+from jetspark.cli.bench_job import Meter
+from jetspark.cli.bench_jobs import JOBS
 from jetspark.cli.bench_numbers import ClientResult, Outcome
-from jetspark.cli.bench_plan import SHARES_AS_IT_COMES, Plan
+from jetspark.cli.bench_plan import SHARES_AS_IT_COMES, Kind, Plan
 from jetspark.cli.connect import connect_options
 from jetspark.cli.context import Settings
 from jetspark.cli.errors import CliError
@@ -50,7 +52,7 @@ def run(plan: Plan, report: Report) -> Outcome:
 def _run_here(
     plan: Plan, client: int, report: Report, wait_for_start: Callable[[], None], is_stopped: Callable[[], bool]
 ) -> ClientResult:
-    meter = Meter(SystemClock(), report)
+    meter = Meter(SystemClock(), report, duration_s=plan.duration_s)
     with open_connection(plan) as connection:
         job = JOBS[plan.kind](plan, client, connection, meter, is_stopped)
         job.prepare()
@@ -71,6 +73,7 @@ class _Workers:
         self._counts = [0] * plan.client_count
         self._results: dict[int, ClientResult] = {}
         self._ready_count = 0
+        self._is_asked = False
 
     def run(self) -> list[ClientResult]:
         """Start, wait, collect; whatever happens no process is left."""
@@ -79,9 +82,20 @@ class _Workers:
                 stack.enter_context(self._start(client))
                 stack.callback(_end, self._processes[-1])
             while len(self._results) < self._plan.client_count:
-                client, answer = self._answers.get()
-                self._take(client, answer)
+                self._wait()
         return [self._results[client] for client in range(self._plan.client_count)]
+
+    def _wait(self) -> None:
+        """For the next answer. Ctrl-C is how serving ends: the first time the clients are asked for what they have."""
+        try:
+            client, answer = self._answers.get()
+        except KeyboardInterrupt:
+            if self._plan.kind is not Kind.SERVE or self._is_asked or self._ready_count < self._plan.client_count:
+                raise
+            self._is_asked = True
+            self._tell_all(b"stop")
+            return
+        self._take(client, answer)
 
     def _start(self, client: int) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
@@ -111,7 +125,7 @@ class _Workers:
         elif "done" in answer:
             self._counts[client] = answer["done"]
             self._report(sum(self._counts))
-            if self._plan.kind in SHARES_AS_IT_COMES and sum(self._counts) >= self._plan.total_count:
+            if self._plan.kind in SHARES_AS_IT_COMES and 0 < self._plan.total_count <= sum(self._counts):
                 self._tell_all(b"stop")
         elif "result" in answer:
             self._results[client] = msgspec.convert(answer["result"], ClientResult)
@@ -146,6 +160,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """A worker: one client, told what to do on stdin."""
+    # Ctrl-C reaches every process of a terminal; the first one decides what it means, and tells.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Raw: a thread that waits in a buffered stdin would keep the interpreter from ending.
     orders = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - it is never closed
     stopped = threading.Event()
@@ -170,8 +186,6 @@ def main() -> None:
 
     try:
         result = _run_here(plan, order["client"], lambda count: say(done=count), wait_for_start, stopped.is_set)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except JetsparkError as error:
         from jetspark.cli.errors import exit_code_of
 
