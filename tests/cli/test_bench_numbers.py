@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jetspark.cli.bench_numbers import ClientResult, Latency, Outcome, histogram, percentile, sparkline
+from jetspark.cli.bench_numbers import ClientResult, Latency, Outcome, histogram, percentile
 from jetspark.cli.bench_plan import Kind, Plan
 from jetspark.cli.bench_report import Side, document, microseconds, ratio
+from jetspark.cli.charts import sparkline
 
 SECOND_NS = 1_000_000_000
 durations = st.lists(st.integers(1, 10**10), min_size=1, max_size=300)

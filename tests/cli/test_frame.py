@@ -146,6 +146,31 @@ def test_a_terminal_gets_colours_unless_told_otherwise(ours: Jetspark) -> None:
     assert "Information for Stream BOLD" in plain.screen
 
 
+@pytest.mark.parametrize("told", ["option", "environment", "context"])
+def test_a_colour_scheme_draws_tables_and_labels(ours: Jetspark, tmp_path: Path, told: str) -> None:
+    ours("stream", "add", "PAINTED", "--subjects", "PAINTED", "--storage", "memory")
+    folder = tmp_path / "nats" / "context"
+    folder.mkdir(parents=True)
+    (folder / "painted.json").write_text(f'{{"url": "{ours.url}", "color_scheme": "cyan"}}')
+    arguments = {"option": ["--colors", "cyan"], "environment": [], "context": ["--context", "painted"]}[told]
+    environment = {"NO_COLOR": "", "NATS_COLOR": "cyan" if told == "environment" else ""}
+
+    sheet = at_terminal(ours, "stream", "info", "PAINTED", *arguments, **environment)
+    table = at_terminal(ours, "stream", "ls", *arguments, **environment)
+    plain = at_terminal(ours, "stream", "info", "PAINTED", *arguments, NO_COLOR="1")
+
+    assert "Storage\x1b[36m:\x1b[0m Memory" in sheet.screen
+    assert "\x1b[36m╭" in table.screen
+    assert "\x1b[36m" not in plain.screen
+
+
+def test_a_scheme_may_be_a_way_to_draw_tables_and_must_be_known(ours: Jetspark) -> None:
+    ours("stream", "add", "FRAMED", "--subjects", "FRAMED", "--storage", "memory")
+
+    assert "╔" in ours("stream", "ls", "--colors", "double")
+    assert ours.run("stream", "ls", "--colors", "plaid").exit_code == errors.USAGE
+
+
 def test_missing_arguments_are_asked_for_at_a_terminal(ours: Jetspark) -> None:
     session = at_terminal(ours, "stream", "add", typed="ASKED\nasked.a,asked.b\nmemory\n3\n")
 

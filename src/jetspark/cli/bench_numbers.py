@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 PERCENTS: Final = (50.0, 90.0, 99.0, 99.9)
-BLOCKS: Final = "▁▂▃▄▅▆▇█"
-PLAIN_BLOCKS: Final = "_.:-=+*#"
 CHART_COLUMNS: Final = 48
 BAR_COLUMNS: Final = 32
 HISTOGRAM_ROWS: Final = 8
@@ -160,14 +158,6 @@ def _done_at(marks: Sequence[tuple[int, int]], time_ns: float) -> float:
             part = (time_ns - before_ns) / max(1, after_ns - before_ns)
             return before + (after - before) * part
     return float(marks[-1][1])
-
-
-def sparkline(values: Sequence[float], *, blocks: str = BLOCKS) -> str:
-    """One character a value, its height from zero to the largest."""
-    top = max(values, default=0.0)
-    if top <= 0:
-        return blocks[0] * len(values)
-    return "".join(blocks[min(len(blocks) - 1, int(value / top * len(blocks)))] for value in values)
 
 
 @dataclass(frozen=True, slots=True)

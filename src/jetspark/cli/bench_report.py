@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import csv
 import statistics
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jetspark.cli.bench_numbers import BLOCKS, PLAIN_BLOCKS, Latency, Outcome, histogram, sparkline
+from jetspark.cli.bench_numbers import Latency, Outcome, histogram
 from jetspark.cli.bench_plan import EACH_GETS_ALL, Kind, Plan
+from jetspark.cli.charts import can_draw, sparkline
 from jetspark.cli.durations import SECOND_NS, human_count, human_duration, human_size
 from jetspark.cli.output import echo, show_table
 
@@ -59,15 +59,6 @@ def microseconds(duration_ns: float) -> str:
 def rate_text(outcome_rate: float, byte_rate: float) -> str:
     """`12,345 msgs/sec ~ 1.5 MiB/sec`."""
     return f"{human_count(round(outcome_rate))} msgs/sec ~ {human_size(byte_rate)}/sec"
-
-
-def can_draw() -> bool:
-    """The terminal or pipe takes block characters."""
-    try:
-        BLOCKS.encode(sys.stdout.encoding or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
 
 
 def heading(plan: Plan) -> str:
@@ -131,7 +122,7 @@ def _show_chart(outcome: Outcome) -> None:
     if not rates:
         return
     echo()
-    line = sparkline(rates, blocks=BLOCKS if can_draw() else PLAIN_BLOCKS)
+    line = sparkline(rates)
     echo(f"Rate over {outcome.elapsed_s:.2f} s (highest {human_count(round(max(rates)))} msgs/sec):")
     echo(f"  {line}")
 

@@ -42,6 +42,7 @@ _FROM_CONTEXT: Final = (
     ("jetstream_api_prefix", "js_api_prefix"),
     ("jetstream_event_prefix", "js_event_prefix"),
     ("inbox_prefix", "inbox_prefix"),
+    ("color_scheme", "colors"),
 )
 _CREDENTIALS: Final = ("user", "password", "token", "creds", "nkey", "jwt", "seed")
 
@@ -126,6 +127,8 @@ def connected(ctx: click.Context | None = None, **options: Any) -> Iterator[Conn
     from jetspark.sync import connect
 
     settings = effective(settings_of(ctx))
+    # What is shown later looks at the command's own settings.
+    settings_of(ctx).colors = settings.colors
     try:
         connection = connect(**{"on_error": _report, **connect_options(settings), **options})
     except (JetsparkError, OSError) as error:

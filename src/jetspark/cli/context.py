@@ -19,6 +19,8 @@ from jetspark.cli.durations import DURATION, SECOND_NS
 from jetspark.cli.errors import UsageError
 
 DEFAULT_TIMEOUT_NS: Final = 5 * SECOND_NS
+# Those of `nats`: two ways to draw tables, and colours for their lines.
+COLOR_SCHEMES: Final = ("blue", "cyan", "double", "green", "magenta", "red", "rounded", "yellow")
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Settings:
     inbox_prefix: str = ""
     context: str = ""
     no_context: bool = False
+    colors: str = ""
     trace: bool = False
     json: bool = False
 
@@ -108,6 +111,14 @@ def global_options(*, at_root: bool) -> list[click.Option]:
         click.Option(["--tlsfirst/--no-tlsfirst"], help="Start TLS before the server's greeting", **common),
         click.Option(["--timeout"], type=DURATION, help=timeout_help, **environment("NATS_TIMEOUT"), **common),
         click.Option(["--no-context"], is_flag=True, help="Disable the selected context", **common),
+        click.Option(
+            ["--colors"],
+            type=click.Choice(COLOR_SCHEMES),
+            metavar="SCHEME",
+            help=f"How tables and labels are drawn at a terminal ({', '.join(COLOR_SCHEMES)})",
+            **environment("NATS_COLOR"),
+            **common,
+        ),
         click.Option(["--trace"], is_flag=True, help="Trace API interactions on stderr", **common),
         click.Option(["--json", "-j"], is_flag=True, help="Produce JSON output", **{**common, "hidden": False}),
     ]

@@ -10,18 +10,23 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jetspark.cli.context import settings_of
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from jetspark.client.headers import Headers
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH = 4096
+# Of the schemes --colors takes, those that are a colour.
+COLORS: Final = ("blue", "cyan", "green", "magenta", "red", "yellow")
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -36,6 +41,12 @@ def console(*, stderr: bool = False) -> Console:
 def no_color() -> bool:
     """The user asked for no colours."""
     return bool(os.environ.get("NO_COLOR"))
+
+
+def color_scheme() -> str:
+    """The scheme of --colors or of the context; empty for none."""
+    ctx = click.get_current_context(silent=True)
+    return settings_of(ctx).colors if ctx is not None else ""
 
 
 def is_terminal() -> bool:
@@ -117,13 +128,34 @@ def show_table(
     if not listed and empty:
         echo(empty)
         return
-    table = Table(title=title or None, box=box.ROUNDED, title_style="bold", header_style="bold", min_width=len(title))
+    scheme = color_scheme()
+    table = Table(
+        title=title or None,
+        box=box.DOUBLE if scheme == "double" else box.ROUNDED,
+        border_style=scheme if scheme in COLORS else None,
+        title_style="bold",
+        header_style="bold",
+        min_width=len(title),
+    )
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in listed:
         # Text, not str: square brackets in a name are no markup.
         table.add_row(*(Text(str(cell)) for cell in row))
     console().print(table)
+
+
+@contextmanager
+def pictures(*, live: bool) -> Iterator[Callable[[RenderableType], None]]:
+    """Shows one picture after another: each over the one before while it is live, else below it."""
+    if not live:
+        yield console().print
+        return
+    from rich.live import Live
+
+    # Nothing else is printed meanwhile, and stdout stays what it is for those who ask what it can show.
+    with Live(console=console(), screen=True, auto_refresh=False, redirect_stdout=False) as screen:
+        yield lambda picture: screen.update(picture, refresh=True)
 
 
 class Sheet:
@@ -151,16 +183,18 @@ class Sheet:
 
     def text(self) -> str:
         """As it is shown, without colour."""
-        return "\n".join(self._lines(bold=False))
+        return "\n".join(self._lines(styled=False))
 
     def show(self) -> None:
         """Print it."""
-        click.echo("\n".join(self._lines(bold=is_terminal() and not no_color())))
+        click.echo("\n".join(self._lines(styled=is_terminal() and not no_color())))
 
-    def _lines(self, *, bold: bool) -> Iterable[str]:
+    def _lines(self, *, styled: bool) -> Iterable[str]:
         def heading(text: str) -> str:
-            return click.style(text, bold=True) if bold else text
+            return click.style(text, bold=True) if styled else text
 
+        scheme = color_scheme()
+        colon = click.style(":", fg=scheme) if styled and scheme in COLORS else ":"
         labels = [label for _, rows in self._sections for label, _ in rows]
         width = max(map(len, labels), default=0) + 2
         if self._title:
@@ -174,6 +208,6 @@ class Sheet:
                 yield ""
             for label, value in rows:
                 first, *others = value.split("\n")
-                yield f"{label:>{width}}: {first}"
+                yield f"{label:>{width}}{colon} {first}"
                 yield from (" " * (width + 2) + line for line in others)
             yield ""

@@ -23,7 +23,7 @@ from jetspark.cli.connect import effective
 from jetspark.cli.context import Command, Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, human_count, human_size, wire_ns
 from jetspark.cli.errors import NO_CONNECTION, CliError, UsageError
-from jetspark.cli.output import console, echo, emit_json_line, is_terminal, text_of
+from jetspark.cli.output import echo, emit_json_line, is_terminal, pictures, text_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -270,33 +270,19 @@ def top(
     live = is_terminal() and not (once or settings.json or output)
     count = 1 if once or output else max_refresh or (None if live else 1)
     before = monitor.sample(sort, conns, streams)
-    screen = _screen() if live else None
-    try:
+    with pictures(live=live) as show:
         for number in itertools.count(1):
             time.sleep(interval / SECOND_NS)
             after = monitor.sample(sort, conns, streams)
             if settings.json:
                 emit_json_line(document(before, after))
-            elif screen is not None:
-                screen.update(picture(before, after, raw=raw), refresh=True)
             elif output is not None:
                 _save(output, picture(before, after, raw=raw))
             else:
-                console().print(picture(before, after, raw=raw))
+                show(picture(before, after, raw=raw))
             if number == count:
                 return
             before = after
-    finally:
-        if screen is not None:
-            screen.stop()
-
-
-def _screen() -> Any:
-    from rich.live import Live
-
-    live = Live(console=console(), screen=True, auto_refresh=False)
-    live.start()
-    return live
 
 
 def _save(path: Path, shown: RenderableType) -> None:
