@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
-from tests.cli.conftest import Jetspark
+from tests.cli.conftest import Jetspark, url_of
 
 from jetspark.sync import connect
+from jetspark.testing.processes import ServerProcess
 
 
 def test_a_bucket_shows_what_it_was_made_with(jetspark: Jetspark, bucket: str) -> None:
@@ -209,6 +211,40 @@ def test_a_key_with_a_ttl_of_its_own_needs_marker_ttl(jetspark: Jetspark, bucket
     with connect(jetspark.url) as connection:
         stored = connection.jetstream().stream(f"KV_{bucket}").get_last_msg(f"$KV.{bucket}.short")
     assert stored.headers["Nats-TTL"] == "300"
+
+
+def test_a_bucket_mirrors_another_reads_from_itself_and_writes_to_the_other(jetspark: Jetspark, bucket: str) -> None:
+    origin = f"{bucket}_origin"
+    jetspark("kv", "add", origin, "--history", "3")
+    jetspark("kv", "put", origin, "user.bob", "1")
+
+    shown = jetspark("kv", "add", bucket, "--mirror", origin)
+    jetspark("kv", "put", bucket, "user.bob", "2")
+    with connect(jetspark.url) as connection, connection.jetstream().key_value(bucket).watch() as watcher:
+        # The mirror follows by itself: its second value is waited for.
+        seen = next(entry for entry in watcher if entry is not None and entry.value == b"2")
+
+    assert "Mirror Information:" in shown
+    assert f"Origin Bucket: {origin}" in shown
+    assert (seen.bucket, seen.key, seen.revision) == (bucket, "user.bob", 2)
+    assert jetspark("kv", "get", origin, "user.bob", "--raw") == "2"
+    assert jetspark("kv", "get", bucket, "user.bob", "--raw") == "2"
+    assert jetspark.json("kv", "ls", bucket) == ["user.bob"]
+    assert {bucket, origin} <= set(jetspark.json("kv", "ls", "--names"))
+    config = jetspark.json("kv", "info", bucket)["config"]
+    assert (config["mirror"]["name"], config["mirror_direct"]) == (f"KV_{origin}", True)
+    assert not config.get("subjects")
+
+
+@pytest.mark.oracle
+def test_a_mirror_may_be_of_another_domain(nats_server: ServerProcess, tmp_path: Path, bucket: str) -> None:
+    nats = Jetspark(url_of(nats_server), tmp_path)
+
+    shown = nats("kv", "add", bucket, "--mirror", "THERE", "--mirror-domain", "hub")
+
+    assert "External API: $JS.hub.API" in shown
+    assert "Last Seen: never" in shown
+    assert nats.run("kv", "add", "ALONE", "--mirror-domain", "hub").exit_code == 2
 
 
 def test_a_bucket_sources_another(jetspark: Jetspark, bucket: str) -> None:

@@ -133,3 +133,26 @@ async def test_a_key_can_have_a_time_to_live(jetstream: JetStream, name: str) ->
         assert gone is not None
         assert gone.is_deleted
     await jetstream.delete_key_value(name + "T")
+
+
+async def test_a_mirror_is_read_under_its_own_name_and_written_at_its_origin(
+    connection: Connection, bucket: KeyValue
+) -> None:
+    jetstream = connection.jetstream()
+    await bucket.put("a", b"1")
+    origin = {"name": f"KV_{bucket.bucket}"}
+    mirror = await jetstream.create_key_value(f"{bucket.bucket}_copy", mirror=origin, history=5)
+
+    await mirror.put("a", b"2")
+    seen: list[bytes] = []
+    async with await mirror.watch(include_history=True) as watcher:
+        # The mirror follows by itself: what it has not yet got is waited for.
+        while len(seen) < 2:
+            entry = await anext(watcher)
+            seen += [entry.value] if entry is not None else []
+    opened = await jetstream.key_value(mirror.bucket)
+
+    assert seen == [b"1", b"2"]
+    assert (await bucket.get("a")).value == (await opened.get("a")).value == b"2"
+    assert await opened.keys() == ["a"]
+    await jetstream.delete_key_value(mirror.bucket)

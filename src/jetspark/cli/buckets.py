@@ -113,9 +113,8 @@ def stream_settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def bucket_infos(jetstream: JetStream, prefix: str) -> list[StreamInfo]:
-    """The streams that are buckets of a kind, by name."""
-    pattern = "$KV.*.>" if prefix == KEY_VALUE_PREFIX else "$O.*.C.>"
-    found = [info for info in jetstream.streams(pattern) if info.name.startswith(prefix)]
+    """The streams that are buckets of a kind, by name. Not looked for by subject: a mirror has none."""
+    found = [info for info in jetstream.streams() if info.name.startswith(prefix)]
     return sorted(found, key=lambda info: info.name)
 
 

@@ -43,6 +43,7 @@ from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
 from jetspark.cli.prompts import confirm
 
 if TYPE_CHECKING:
+    from jetspark.api.stream_config import StreamSource
     from jetspark.client.infos import StreamInfo
     from jetspark.sync import KeyValueEntry
 
@@ -84,12 +85,28 @@ def _key_value_options(function: Any) -> Any:
 @bucket_argument
 @_key_value_options
 @storage_option
+@click.option("--mirror", metavar="BUCKET", help="Mirror a different bucket: read here, written there")
+@click.option("--mirror-domain", metavar="DOMAIN", help="The JetStream domain of the bucket to mirror")
 @click.option("--source", "sources", multiple=True, metavar="BUCKET", help="Source from a different bucket")
 @pass_settings
-def add(settings: Settings, /, bucket: str | None, sources: tuple[str, ...], **options: Any) -> None:
+def add(
+    settings: Settings,
+    /,
+    bucket: str | None,
+    mirror: str | None,
+    mirror_domain: str | None,
+    sources: tuple[str, ...],
+    **options: Any,
+) -> None:
     """Add a bucket."""
     name = new_bucket(bucket)
     made = _settings(options)
+    if mirror_domain and not mirror:
+        raise UsageError("--mirror-domain needs --mirror", hint="Name the bucket to mirror with --mirror BUCKET.")
+    if mirror:
+        made["mirror"] = {"name": KEY_VALUE_PREFIX + mirror.removeprefix(KEY_VALUE_PREFIX)}
+    if mirror_domain:
+        made["mirror"]["external"] = {"api": f"$JS.{mirror_domain}.API", "deliver": ""}
     if sources:
         made["sources"] = [
             {
@@ -229,7 +246,19 @@ def _show(found: StreamInfo, settings: Settings) -> None:
     add_limits(sheet, found)
     for source in config.sources or ():
         sheet.row("Source", source.name.removeprefix(KEY_VALUE_PREFIX))
+    if config.mirror is not None:
+        _add_mirror(sheet, config.mirror, found.mirror or {})
     sheet.show()
+
+
+def _add_mirror(sheet: Sheet, mirror: StreamSource, state: dict[str, Any]) -> None:
+    sheet.section("Mirror Information")
+    sheet.row("Origin Bucket", mirror.name.removeprefix(KEY_VALUE_PREFIX))
+    if mirror.external is not None:
+        sheet.row("External API", mirror.external.api)
+    active_ns = int(state.get("active", -1))
+    sheet.row("Last Seen", f"{human_duration(active_ns)} ago" if active_ns > 0 else "never")
+    sheet.row("Lag", human_count(int(state.get("lag", 0))))
 
 
 @kv.verb("compact")

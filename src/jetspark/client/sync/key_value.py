@@ -99,9 +99,12 @@ def bucket_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:
     ttl = settings.pop("ttl", 0)
     marker_ttl = settings.pop("limit_marker_ttl", 0)
     max_value_size = int(settings.pop("max_value_size", -1))
+    # A mirror has the subjects of its origin.
+    is_mirror = bool(settings.get("mirror"))
     base = StreamConfig(
         name=f"KV_{check_bucket(bucket)}",
-        subjects=(f"$KV.{bucket}.>",),
+        subjects=() if is_mirror else (f"$KV.{bucket}.>",),
+        mirror_direct=is_mirror,
         max_msgs_per_subject=history,
         max_msg_size=max_value_size,
         discard=Discard.NEW,
@@ -123,7 +126,12 @@ class KeyValue:
         self._jetstream = jetstream
         self._stream = stream
         self.bucket = bucket
-        self._prefix = f"$KV.{bucket}."
+        self._prefix = self._put_prefix = f"$KV.{bucket}."
+        if mirror := stream.cached_info.config.mirror:
+            # The keys are those of the origin, and what is written goes there.
+            self._prefix = self._put_prefix = f"$KV.{mirror.name.removeprefix('KV_')}."
+            if mirror.external is not None:
+                self._put_prefix = f"{mirror.external.api}.{self._prefix}"
 
     def get(self, key: str, *, revision: int = 0) -> KeyValueEntry:
         """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none."""
@@ -151,7 +159,7 @@ class KeyValue:
 
     def put(self, key: str, value: bytes | str) -> int:
         """Give a key a value; the revision it got."""
-        ack = self._jetstream.publish(self._prefix + check_key(key), value)
+        ack = self._jetstream.publish(self._put_prefix + check_key(key), value)
         return ack.seq
 
     def create(self, key: str, value: bytes | str, *, ttl: Seconds | None = None) -> int:
@@ -169,7 +177,7 @@ class KeyValue:
         return self._put_if(key, value, last, None)
 
     def _put_if(self, key: str, value: bytes | str, last: int, ttl: Seconds | None) -> int:
-        subject = self._prefix + check_key(key)
+        subject = self._put_prefix + check_key(key)
         try:
             ack = self._jetstream.publish(subject, value, expect_last_subject_seq=last, ttl=ttl)
         except WrongLastSequenceError as error:
@@ -185,7 +193,7 @@ class KeyValue:
         self._mark(key, {"KV-Operation": PURGE, "Nats-Rollup": "sub"}, last, ttl)
 
     def _mark(self, key: str, headers: dict[str, str], last: int | None, ttl: Seconds | None) -> None:
-        subject = self._prefix + check_key(key)
+        subject = self._put_prefix + check_key(key)
         try:
             self._jetstream.publish(subject, b"", headers=headers, expect_last_subject_seq=last, ttl=ttl)
         except WrongLastSequenceError as error:
