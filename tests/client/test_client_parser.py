@@ -70,6 +70,16 @@ def scan(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     return str(request.param)
 
 
+def test_each_message_has_its_own_names_whatever_the_one_before_had(scan: str) -> None:
+    names = list(itertools.product([b"1", b"2", b"11"], [b"a", b"b", b"a.b", b"a.c"]))
+    names = [*names, *reversed(names), *names[:1] * 3]
+    recorder = Recorder()
+
+    ClientParser(recorder).feed(b"".join(b"MSG %b %b 0\r\n\r\n" % (subject, sid) for sid, subject in names))
+
+    assert [(sid, subject) for _, sid, subject, *_ in recorder.seen] == names
+
+
 @pytest.mark.usefixtures("scan")
 def test_whole_stream_gives_every_frame() -> None:
     recorder = Recorder()

@@ -14,6 +14,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr
 
 from jetspark.errors import JetsparkError
+from jetspark.protocol.subjects import is_at
 
 IS_NATIVE: Final = not __file__.endswith(".py")
 
@@ -96,6 +97,9 @@ class ClientParser:
         self._rest_size: int = 0
         # Bytes that must be there before looking again is worth it: a large payload in many reads is joined once.
         self._needed_size: int = 0
+        # Of the message before: the next one mostly has the same, and the same object is looked up faster.
+        self._sid: bytes = b""
+        self._subject: bytes = b""
 
     def reset(self) -> None:
         """Forget a half-read frame: a new connection begins."""
@@ -229,9 +233,13 @@ class ClientParser:
                 continue
             if line.start_3 < line.stop_3:
                 reply = data[line.start_3 : line.stop_3]
+            if not line.is_for(data, self._sid):
+                self._sid = data[line.start_2 : line.stop_2]
+            if not is_at(self._subject, data, line.start_1, line.stop_1):
+                self._subject = data[line.start_1 : line.stop_1]
             handler.on_msg(
-                data[line.start_2 : line.stop_2],
-                data[line.start_1 : line.stop_1],
+                self._sid,
+                self._subject,
                 reply,
                 data[after:body] if has_header else b"",
                 data[body:stop],
@@ -349,15 +357,7 @@ class _Line:
 
     def is_for(self, data: bytes, sid: bytes) -> bool:
         """The line carries this subscription's name."""
-        size: i64 = len(sid)
-        if self.stop_2 - self.start_2 != size:
-            return False
-        at: i64 = 0
-        while at < size:
-            if data[self.start_2 + at] != sid[at]:
-                return False
-            at += 1
-        return True
+        return is_at(sid, data, self.start_2, self.stop_2)
 
     def is_message(self, data: bytes, position: i64, has_header: bool) -> bool:
         """The line is a well-formed MSG (or HMSG); reads its numbers. An absent reply is empty, after the sid."""

@@ -12,6 +12,7 @@ from typing import Final
 from mypy_extensions import i64, mypyc_attr, u8
 
 from jetspark.protocol.outbox import COMPILED
+from jetspark.protocol.subjects import is_at
 
 UNKNOWN_OPERATION: Final = "Unknown Protocol Operation"
 PAYLOAD_VIOLATION: Final = "Maximum Payload Violation"
@@ -343,19 +344,6 @@ class Parser:
             return True
         self._handler.on_violation("")
         return False
-
-
-def is_at(known: bytes, data: bytes, start: i64, end: i64) -> bool:
-    """Are the bytes of this range the known ones? Only compiled code asks."""
-    size: i64 = len(known)
-    if end - start != size:
-        return False
-    at: i64 = 0
-    while at < size:
-        if known[at] != data[start + at]:
-            return False
-        at += 1
-    return True
 
 
 def scan_number(data: bytes, start: i64, end: i64) -> i64:
