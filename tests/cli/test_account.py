@@ -84,3 +84,19 @@ def test_a_folder_without_a_backup_is_not_found(ours: Jetspark, tmp_path: Path) 
 
     assert result.exit_code == 4
     assert "holds no account backup" in result.stderr
+
+
+def test_a_stream_that_cannot_be_restored_does_not_keep_the_others(ours: Jetspark, name: str, tmp_path: Path) -> None:
+    ours("stream", "add", name, "--subjects", name, "--storage", "memory", "--defaults")
+    ours("stream", "backup", name, str(tmp_path / name))
+    ours("stream", "rm", name, "--force")
+    broken = tmp_path / "BROKEN"
+    broken.mkdir()
+    (broken / "backup.json").write_text("{}")
+
+    result = ours.run("account", "restore", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert f"Restored 1 of 2 streams from {tmp_path}" in result.stdout
+    assert "1 streams were not restored: BROKEN" in result.stderr
+    assert name in ours.json("stream", "ls", "--names")

@@ -6,26 +6,29 @@ that either command restores what the other wrote. Not known here: how a stream 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jetspark.cli.backups import SETTINGS_FILE, back_up, backup_document, bring_back, check_backup, patience_s
 from jetspark.cli.connect import connected, effective, jetstream, make_jetstream
 from jetspark.cli.context import Noun, Settings, pass_settings
 from jetspark.cli.durations import human_count, human_duration, human_size
 from jetspark.cli.errors import CliError, NotFound
 from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
-from jetspark.cli.progress import progress_bars
-from jetspark.cli.prompts import confirm
+from jetspark.cli.progress import progress_bars, progress_option
+from jetspark.cli.prompts import confirm, force_option
 from jetspark.errors import JetsparkError
 
 if TYPE_CHECKING:
     from jetspark.client.infos import AccountInfo, StreamInfo
-    from jetspark.sync import BackupProgress, Connection, JetStream
+    from jetspark.sync import Connection, JetStream
 
 USER_INFO_SUBJECT: Final = "$SYS.REQ.USER.INFO"
-SETTINGS_FILE: Final = "backup.json"
 
 
 @click.group("account", cls=Noun)
@@ -204,14 +207,42 @@ def _report_row(js: JetStream, found: StreamInfo) -> dict[str, Any]:
     }
 
 
+@dataclass
+class _Tally:
+    """What became of the streams of an account backup, one by one."""
+
+    done: list[dict[str, Any]] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def attempt(self, name: str, move: Callable[[], dict[str, Any]]) -> None:
+        """Move one stream; the others go on when it fails."""
+        try:
+            self.done.append(move())
+        except (JetsparkError, NotFound) as error:
+            self.failed[name] = str(error)
+
+    def tell(self, settings: Settings, directory: Path, *, done: str, verb: str) -> None:
+        """Each stream, then all of them in the words `done`; the command fails when one of them did."""
+        if settings.json:
+            emit_json({"directory": str(directory), "streams": self.done, "failed": self.failed})
+        else:
+            for one in self.done:
+                echo(f"{one['stream']}: {human_count(one['messages'])} messages, {human_size(one['bytes'])}")
+            echo(done)
+        if self.failed:
+            listed = "; ".join(f"{name}: {error}" for name, error in self.failed.items())
+            raise CliError(f"{len(self.failed)} streams were not {verb}: {listed}")
+
+
 @account.verb("backup", aliases=("snapshot",))
 @click.argument("target", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--consumers/--no-consumers", default=True, help="Include the consumers")
-@click.option("--progress/--no-progress", default=True, help="Show progress bars at a terminal")
-@click.option("--force", "-f", is_flag=True, help="Act without confirmation")
+@progress_option
+@force_option
 @pass_settings
 def backup(settings: Settings, target: Path, consumers: bool, progress: bool, force: bool) -> None:
     """Back every stream up, each to a folder of its own below TARGET."""
+    tally = _Tally()
     with jetstream() as js:
         streams = sorted(js.streams(), key=lambda one: one.name)
         if not streams:
@@ -220,42 +251,22 @@ def backup(settings: Settings, target: Path, consumers: bool, progress: bool, fo
         if target.exists() and any(target.iterdir()) and not confirm(f"{target} is not empty: go on?", force=force):
             note("Skipping backup")
             return
-        done: list[dict[str, Any]] = []
-        failed: dict[str, str] = {}
         with progress_bars(show=progress and not settings.json, unit="bytes") as bars:
+
+            def move(name: str) -> dict[str, Any]:
+                picked = js.stream(name)
+                saved = back_up(picked, target / name, bars, timeout_s=patience_s(settings), consumers=consumers)
+                return backup_document(picked, saved)
+
             for found in streams:
-                bar = bars.add(found.name, max(1, found.state.bytes))
-
-                def moved(state: BackupProgress, bar: Any = bar) -> None:
-                    bar.move_to(state.byte_count)
-
-                try:
-                    result = js.stream(found.name).backup(target / found.name, progress=moved, consumers=consumers)
-                except JetsparkError as error:
-                    failed[found.name] = str(error)
-                    continue
-                bar.set_total(max(1, result.byte_count))
-                done.append({"stream": found.name, "messages": found.state.messages, "bytes": result.byte_count})
-    _tell_backup(settings, target, done, failed, total_bytes)
-
-
-def _tell_backup(
-    settings: Settings, target: Path, done: list[dict[str, Any]], failed: dict[str, str], total_bytes: int
-) -> None:
-    if settings.json:
-        emit_json({"directory": str(target), "streams": done, "failed": failed})
-    else:
-        for one in done:
-            echo(f"{one['stream']}: {human_count(one['messages'])} messages, {human_size(one['bytes'])} written")
-        echo(f"Backed up {len(done)} streams of {human_size(total_bytes)} to {target}")
-    if failed:
-        listed = "; ".join(f"{name}: {error}" for name, error in failed.items())
-        raise CliError(f"{len(failed)} streams were not backed up: {listed}")
+                tally.attempt(found.name, partial(move, found.name))
+    done = f"Backed up {len(tally.done)} streams of {human_size(total_bytes)} to {target}"
+    tally.tell(settings, target, done=done, verb="backed up")
 
 
 @account.verb("restore")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--progress/--no-progress", default=True, help="Show progress bars at a terminal")
+@progress_option
 @pass_settings
 def restore(settings: Settings, directory: Path, progress: bool) -> None:
     """Make every stream again that an account backup in DIRECTORY holds. Streams that exist are left alone."""
@@ -264,28 +275,15 @@ def restore(settings: Settings, directory: Path, progress: bool) -> None:
         raise NotFound(
             f"{directory} holds no account backup", hint="It should have a folder for each stream, with a backup.json."
         )
-    done: list[dict[str, Any]] = []
-    failed: dict[str, str] = {}
+    tally = _Tally()
     with jetstream() as js, progress_bars(show=progress and not settings.json, unit="bytes") as bars:
+
+        def move(folder: Path) -> dict[str, Any]:
+            check_backup(folder)
+            made = bring_back(js, folder, bars, timeout_s=patience_s(settings)).cached_info
+            return {"stream": made.name, "messages": made.state.messages, "bytes": made.state.bytes}
+
         for folder in folders:
-            size_bytes = sum(path.stat().st_size for path in folder.iterdir() if path.name != SETTINGS_FILE)
-            bar = bars.add(folder.name, max(1, size_bytes))
-
-            def moved(state: BackupProgress, bar: Any = bar) -> None:
-                bar.move_to(state.byte_count)
-
-            try:
-                made = js.restore_stream(folder, progress=moved).cached_info
-            except JetsparkError as error:
-                failed[folder.name] = str(error)
-                continue
-            done.append({"stream": made.name, "messages": made.state.messages, "bytes": made.state.bytes})
-    if settings.json:
-        emit_json({"directory": str(directory), "streams": done, "failed": failed})
-    else:
-        for one in done:
-            echo(f"{one['stream']}: {human_count(one['messages'])} messages, {human_size(one['bytes'])}")
-        echo(f"Restored {len(done)} of {len(folders)} streams from {directory}")
-    if failed:
-        listed = "; ".join(f"{name}: {error}" for name, error in failed.items())
-        raise CliError(f"{len(failed)} streams were not restored: {listed}")
+            tally.attempt(folder.name, partial(move, folder))
+    done = f"Restored {len(tally.done)} of {len(folders)} streams from {directory}"
+    tally.tell(settings, directory, done=done, verb="restored")

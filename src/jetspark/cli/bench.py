@@ -23,7 +23,7 @@ from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, now_ns
 from jetspark.cli.errors import UsageError
 from jetspark.cli.names import complete_stream
 from jetspark.cli.output import echo, emit_json, note
-from jetspark.cli.progress import Bar, progress_bar
+from jetspark.cli.progress import Bar, progress_bar, progress_option
 from jetspark.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ _COMMON_BUT_MSGS: Final[tuple[Option, ...]] = (
     click.option("--size", type=SIZE, default="128B", show_default=True, help="Size of the messages"),
     click.option("--clients", type=click.IntRange(min=1), default=1, show_default=True, help="Concurrent clients"),
     click.option("--csv", "csv_file", type=click.Path(dir_okay=False, path_type=Path), help="Save the data as CSV"),
-    click.option("--progress/--no-progress", default=True, help="Show a progress bar at a terminal"),
+    progress_option,
 )
 _COMMON: Final[tuple[Option, ...]] = (
     click.option("--msgs", type=click.IntRange(min=1), default=100_000, show_default=True, help="Number of messages"),

@@ -40,7 +40,6 @@ _OPTIONS: Final = (
 storage_option = click.option(
     "--storage", type=click.Choice(list(STORAGE)), help="Storage backend to use (file, memory)"
 )
-force_option = click.option("--force", "-f", is_flag=True, help="Act without confirmation")
 
 
 def complete_bucket(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:

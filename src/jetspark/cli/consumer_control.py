@@ -15,8 +15,7 @@ from jetspark.cli.durations import SECOND_NS, human_duration, local_time, now_ns
 from jetspark.cli.errors import UsageError
 from jetspark.cli.names import consumer_argument, pick_consumer, pick_stream, stream_argument
 from jetspark.cli.output import echo, emit_json
-from jetspark.cli.prompts import choose, confirm, given
-from jetspark.cli.stream_make import force_option
+from jetspark.cli.prompts import choose, confirm, force_option, given
 from jetspark.cli.stream_show import plain_document
 from jetspark.client.infos import ConsumerInfo
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from jetspark.api.consumer_config import ConsumerConfig
-from jetspark.api.error_codes import ApiError
+from jetspark.cli.configurations import (
+    add_options,
+    agreed,
+    edit_options,
+    proposed,
+    read_config,
+    read_config_file,
+    save_or_approve,
+)
 from jetspark.cli.connect import jetstream
 from jetspark.cli.consumer_group import consumer
 from jetspark.cli.consumer_options import consumer_document, consumer_options
@@ -25,20 +31,10 @@ from jetspark.cli.names import (
     pick_stream,
     stream_argument,
 )
-from jetspark.cli.output import echo, emit_json, note
-from jetspark.cli.prompts import can_ask, choose, confirm, given
-from jetspark.cli.stream_make import agreed, config_option, edited, force_option
-from jetspark.cli.stream_options import read_config_file
+from jetspark.cli.output import emit_json
+from jetspark.cli.prompts import can_ask, choose, confirm, force_option, given
 from jetspark.cli.stream_show import plain_document
 from jetspark.client.infos import ConsumerInfo
-
-
-def read_consumer_config(document: dict[str, Any]) -> ConsumerConfig:
-    """A document as a configuration; what does not fit is named."""
-    try:
-        return ConsumerConfig.decode(document, strict=True)
-    except ApiError as error:
-        raise UsageError(f"not a consumer configuration: {error.description}") from None
 
 
 def show_made(settings: Settings, info: ConsumerInfo) -> None:
@@ -52,9 +48,7 @@ def show_made(settings: Settings, info: ConsumerInfo) -> None:
 @consumer.verb("add", aliases=("create", "new"))
 @stream_argument
 @click.argument("consumer", required=False)
-@config_option
-@click.option("--validate", is_flag=True, help="Only check the configuration")
-@click.option("--output", metavar="FILE", help="Save the configuration instead of making the consumer")
+@add_options
 @click.option("--pull", is_flag=True, help="Messages are pulled; what it is without --target")
 @click.option("--ephemeral", is_flag=True, help="Without a name that lasts: it goes when nobody uses it")
 @consumer_options
@@ -81,7 +75,7 @@ def add(
     """
     if pull and options.get("deliver_subject"):
         raise UsageError("--pull and --target exclude each other: a consumer is pulled from or pushes")
-    document = read_config_file(config_file) if config_file else {}
+    document = read_config_file(config_file)
     document.update(consumer_document(options, now_ns()))
     asks = can_ask() and not (defaults or pull or ephemeral or config_file)
     _name(document, consumer, ephemeral=ephemeral)
@@ -91,9 +85,9 @@ def add(
         # The server wants to be told which subjects; all of them is what no filter means.
         document["filter_subject"] = document.get("filter_subject") or ">"
     document.setdefault("ack_policy", "none" if document.get("deliver_subject") else "explicit")
-    config = read_consumer_config(document)
+    config = read_config(ConsumerConfig, document)
     if output or validate:
-        _save_or_approve(config, output)
+        save_or_approve(config, config.durable_name or config.name or "the consumer", output)
         return
     with jetstream() as js:
         made = pick_stream(js, stream).create_consumer(config)
@@ -118,22 +112,10 @@ def _ask_mode(document: dict[str, Any]) -> None:
         document["deliver_subject"] = given(None, "Delivery subject", argument="--target")
 
 
-def _save_or_approve(config: ConsumerConfig, output: str | None) -> None:
-    name = config.durable_name or config.name or "the consumer"
-    if output:
-        Path(output).write_text(json.dumps(config.encode(), indent=2) + "\n", "utf-8")
-        note(f"Saved the configuration of {name} to {output}")
-    else:
-        echo(f"The configuration of {name} is valid")
-
-
 @consumer.verb("edit", aliases=("update",))
 @stream_argument
 @consumer_argument
-@config_option
-@force_option
-@click.option("--interactive", "-i", is_flag=True, help="Edit the configuration in your editor")
-@click.option("--dry-run", is_flag=True, help="Only show the differences")
+@edit_options
 @consumer_options
 @pass_settings
 def edit(
@@ -152,11 +134,8 @@ def edit(
         picked = pick_stream(js, stream)
         found = pick_consumer(picked, consumer)
         before = found.cached_info.config.encode()
-        changes = consumer_document(options, now_ns())
-        after = {**before, **(read_config_file(config_file) if config_file else {}), **changes}
-        if interactive:
-            after = edited(after)
-        wanted = read_consumer_config(after)
+        changes = {**read_config_file(config_file), **consumer_document(options, now_ns())}
+        wanted = read_config(ConsumerConfig, proposed(before, changes, interactive=interactive))
         question = f"Really edit consumer {picked.name} > {found.name}"
         if not agreed(before, wanted.encode(), question, force=force, dry_run=dry_run):
             return
@@ -193,7 +172,7 @@ def copy(
         for name in ("name", "durable_name"):
             document.pop(name, None)
         _name(document, destination, ephemeral=ephemeral)
-        made = picked.create_consumer(read_consumer_config(document))
+        made = picked.create_consumer(read_config(ConsumerConfig, document))
     show_made(settings, made.cached_info)
 
 

@@ -18,7 +18,6 @@ from jetspark.cli.buckets import (
     bucket_document,
     bucket_infos,
     bucket_options,
-    force_option,
     new_bucket,
     storage_option,
     stream_settings,
@@ -40,7 +39,7 @@ from jetspark.cli.durations import (
 from jetspark.cli.errors import UsageError
 from jetspark.cli.kv_base import done, entry_document, kv, open_bucket, short
 from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
-from jetspark.cli.prompts import confirm
+from jetspark.cli.prompts import confirm, force_option
 
 if TYPE_CHECKING:
     from jetspark.api.stream_config import StreamSource

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jetspark.cli.buckets import bucket_argument, complete_key, force_option, key_argument, value_bytes
+from jetspark.cli.buckets import bucket_argument, complete_key, key_argument, value_bytes
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, human_count, local_time
@@ -22,7 +22,7 @@ from jetspark.cli.kv_base import (
     wanted_key,
 )
 from jetspark.cli.output import echo, emit_json, emit_json_line, note, show_table, text_of, write_bytes
-from jetspark.cli.prompts import confirm, given
+from jetspark.cli.prompts import confirm, force_option, given
 
 if TYPE_CHECKING:
     from jetspark.sync import KeyValue, KeyValueEntry

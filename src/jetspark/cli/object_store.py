@@ -21,7 +21,6 @@ from jetspark.cli.buckets import (
     bucket_infos,
     bucket_options,
     chosen_bucket,
-    force_option,
     new_bucket,
     no_bucket,
     object_argument,
@@ -35,14 +34,12 @@ from jetspark.cli.durations import SIZE, ago, human_count, human_size, local_tim
 from jetspark.cli.errors import UsageError
 from jetspark.cli.kv_base import done
 from jetspark.cli.output import Sheet, echo, emit_json, emit_json_line, note, show_table
-from jetspark.cli.progress import Bar, progress_bar
-from jetspark.cli.prompts import confirm, given
+from jetspark.cli.progress import Bar, progress_bar, progress_option
+from jetspark.cli.prompts import confirm, force_option, given
 
 if TYPE_CHECKING:
     from jetspark.client.infos import StreamInfo
     from jetspark.sync import JetStream, ObjectInfo, ObjectStore
-
-progress_option = click.option("--progress/--no-progress", default=True, help="Show a progress bar at a terminal")
 
 
 @click.group("object", cls=Noun)

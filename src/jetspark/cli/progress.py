@@ -10,12 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import click
+
 from jetspark.cli.durations import human_count, human_size
 from jetspark.cli.output import console
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task, TaskID
     from rich.text import Text
+
+progress_option = click.option("--progress/--no-progress", default=True, help="Show progress at a terminal")
 
 
 class Bar:

@@ -13,6 +13,8 @@ import click
 
 from jetspark.cli.errors import UsageError
 
+force_option = click.option("--force", "-f", is_flag=True, help="Act without confirmation")
+
 
 def can_ask() -> bool:
     """Is there somebody to ask?"""

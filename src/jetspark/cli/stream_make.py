@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jetspark.api.error_codes import ApiError
 from jetspark.api.stream_config import StreamConfig
+from jetspark.cli.backups import copy_messages
+from jetspark.cli.configurations import (
+    add_options,
+    agreed,
+    edit_options,
+    proposed,
+    read_config,
+    read_config_file,
+    save_or_approve,
+)
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import human_count
 from jetspark.cli.errors import UsageError
 from jetspark.cli.names import complete_stream, pick_stream, stream_argument
-from jetspark.cli.output import echo, emit_json, note
-from jetspark.cli.progress import progress_bar
-from jetspark.cli.prompts import can_ask, choose, confirm, given
+from jetspark.cli.output import echo, emit_json
+from jetspark.cli.progress import progress_bar, progress_option
+from jetspark.cli.prompts import can_ask, choose, confirm, force_option, given
 from jetspark.cli.stream_group import stream
 from jetspark.cli.stream_look import show_state
-from jetspark.cli.stream_options import read_config_file, split_words, stream_document, stream_options
+from jetspark.cli.stream_options import split_words, stream_document, stream_options
 from jetspark.cli.stream_show import plain_document, stream_sheet
 from jetspark.client.infos import StreamInfo
 
 if TYPE_CHECKING:
     from jetspark.sync import Stream
 
-force_option = click.option("--force", "-f", is_flag=True, help="Do it without asking")
-config_option = click.option("--config", "config_file", metavar="FILE", help="JSON file to read the configuration from")
 # A purge of more than this is made in steps, so that its progress shows and no request takes long.
 PURGE_STEP = 500_000
-
-
-def read_stream_config(document: dict[str, Any]) -> StreamConfig:
-    """A document as a configuration; what does not fit is named."""
-    try:
-        return StreamConfig.decode(document, strict=True)
-    except ApiError as error:
-        raise UsageError(f"not a stream configuration: {error.description}") from None
 
 
 def show_made(settings: Settings, info: StreamInfo, verb: str) -> None:
@@ -53,9 +49,7 @@ def show_made(settings: Settings, info: StreamInfo, verb: str) -> None:
 
 @stream.verb("add", aliases=("create", "new"))
 @click.argument("stream", required=False)
-@config_option
-@click.option("--validate", is_flag=True, help="Only check the configuration")
-@click.option("--output", metavar="FILE", help="Save the configuration instead of making the stream")
+@add_options
 @click.option("--first-sequence", "first_seq", type=int, help="The first sequence")
 @stream_options
 @click.option("--defaults", is_flag=True, help="Ask nothing that has a default")
@@ -75,16 +69,16 @@ def add(
 
     jetspark stream add ORDERS --subjects 'ORDERS.*' --storage file --max-age 1d
     """
-    document: dict[str, Any] = {"allow_direct": True, **(read_config_file(config_file) if config_file else {})}
+    document: dict[str, Any] = {"allow_direct": True, **read_config_file(config_file)}
     wanted = stream_document(options)
     document.update(wanted)
     if first_seq is not None:
         document["first_seq"] = first_seq
     document["name"] = given(stream or document.get("name"), "Stream name", argument="STREAM")
     _ask_the_rest(document, defaults=defaults or bool(config_file) or set(wanted) > {"subjects"})
-    config = read_stream_config(document)
+    config = read_config(StreamConfig, document)
     if output or validate:
-        _save_or_approve(config, output)
+        save_or_approve(config, config.name, output)
         return
     with jetstream() as js:
         made = js.create_stream(config)
@@ -107,20 +101,9 @@ def _ask_the_rest(document: dict[str, Any], *, defaults: bool) -> None:
         document["retention"] = choose("Retention", policies, argument="--retention", default="limits")
 
 
-def _save_or_approve(config: StreamConfig, output: str | None) -> None:
-    if output:
-        Path(output).write_text(json.dumps(config.encode(), indent=2) + "\n", "utf-8")
-        note(f"Saved the configuration of {config.name} to {output}")
-    else:
-        echo(f"The configuration of {config.name} is valid")
-
-
 @stream.verb("edit", aliases=("update",))
 @stream_argument
-@config_option
-@force_option
-@click.option("--interactive", "-i", is_flag=True, help="Edit the configuration in your editor")
-@click.option("--dry-run", is_flag=True, help="Only show the differences")
+@edit_options
 @click.option("--no-mirror", "mirror_removed", is_flag=True, help="Remove the mirror configuration")
 @click.option("--no-transform", "transform_removed", is_flag=True, help="Remove the subject transform")
 @click.option("--no-republish", "republish_removed", is_flag=True, help="Remove the republish configuration")
@@ -144,38 +127,13 @@ def edit(
     with jetstream() as js:
         picked = pick_stream(js, stream)
         before = picked.cached_info.config.encode()
-        after = {**before, **(read_config_file(config_file) if config_file else {}), **stream_document(options)}
-        after = {key: value for key, value in after.items() if not gone.get(key)}
-        if interactive:
-            after = edited(after)
-        wanted = read_stream_config({**after, "name": picked.name})
+        document = {**read_config_file(config_file), **stream_document(options)}
+        after = proposed(before, document, removed=[key for key in gone if gone[key]], interactive=interactive)
+        wanted = read_config(StreamConfig, {**after, "name": picked.name})
         if not agreed(before, wanted.encode(), f"Really edit stream {picked.name}", force=force, dry_run=dry_run):
             return
         made = js.update_stream(wanted)
     show_made(settings, made.cached_info, "updated")
-
-
-def edited(document: dict[str, Any]) -> dict[str, Any]:
-    """A configuration after a visit to the user's editor."""
-    text = click.edit(json.dumps(document, indent=2), extension=".json")
-    if text is None:
-        raise UsageError("the editor was left without saving: nothing was changed")
-    try:
-        changed: dict[str, Any] = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"not JSON any more: {error}") from None
-    return changed
-
-
-def agreed(before: dict[str, Any], after: dict[str, Any], question: str, *, force: bool, dry_run: bool) -> bool:
-    """Show what would change and ask; False when there is nothing to do or nobody wants it."""
-    old, new = (json.dumps(one, indent=2, sort_keys=True).splitlines() for one in (before, after))
-    lines = [line for line in difflib.unified_diff(old, new, "now", "then", lineterm="", n=0) if line[:2] != "@@"]
-    if not lines:
-        note("No difference in configuration")
-        return False
-    note("Differences:\n" + "\n".join(lines[2:]) + "\n")
-    return not dry_run and confirm(question, force=force)
 
 
 @stream.verb("rm", aliases=("delete", "del"))
@@ -200,7 +158,7 @@ def rm(settings: Settings, stream: str | None, force: bool) -> None:
 @click.option("--subject", default="", help="Only messages of this subject")
 @click.option("--seq", type=int, default=0, help="Up to, but not including, this sequence")
 @click.option("--keep", type=int, default=0, help="All but the newest so many")
-@click.option("--progress/--no-progress", default=True, help="Show a progress bar")
+@progress_option
 @pass_settings
 def purge(
     settings: Settings, stream: str | None, force: bool, subject: str, seq: int, keep: int, progress: bool
@@ -255,7 +213,7 @@ def seal(settings: Settings, stream: str | None, force: bool) -> None:
 @click.argument("destination")
 @click.option("--data", is_flag=True, help="Copy the messages and consumers too, not only the configuration")
 @click.option("--first-sequence", "first_seq", type=int, help="The first sequence")
-@click.option("--progress/--no-progress", default=True, help="Show a progress bar")
+@progress_option
 @stream_options
 @pass_settings
 def copy(
@@ -272,8 +230,6 @@ def copy(
 
     Only the configuration is copied, as in `nats`; with --data the messages and consumers too.
     """
-    from jetspark.cli.stream_transfer import copy_messages
-
     with jetstream() as js:
         origin = pick_stream(js, source)
         document = {**origin.cached_info.config.encode(), **stream_document(options), "name": destination}
@@ -284,7 +240,7 @@ def copy(
                 f"{source} and {destination} cannot both store {', '.join(document['subjects'])}",
                 hint="Give the copy subjects of its own with --subjects.",
             )
-        config = read_stream_config(document)
+        config = read_config(StreamConfig, document)
         if data:
             made = copy_messages(origin, config, show=progress and not settings.json)
         else:

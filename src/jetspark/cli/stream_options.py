@@ -6,9 +6,7 @@ may be set to is the server's decision; it is asked, not guessed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -94,19 +92,6 @@ def read_metadata(values: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"metadata {value!r} is not KEY:VALUE")
         pairs[key.strip()] = rest.strip()
     return pairs
-
-
-def read_config_file(path: str) -> dict[str, Any]:
-    """A configuration as `--output` writes it, or as an info's JSON has it."""
-    try:
-        document = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the configuration in {path} cannot be read: {error}") from None
-    if isinstance(document, dict) and isinstance(document.get("config"), dict):
-        document = document["config"]
-    if not isinstance(document, dict):
-        raise UsageError(f"the configuration in {path} is not a JSON object")
-    return document
 
 
 def stream_document(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,59 +1,34 @@
-"""Streams on the move: backup, restore, and copies with their messages.
-
-A backup is the folder `nats stream backup` writes: either command restores what the other saved. A copy with messages
-is a backup restored under another name, so that sequences, times and consumers come along.
-"""
+"""Streams on the move: backup and restore. How they are written and read is in `backups`."""
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from jetspark.cli.backups import (
+    SETTINGS_FILE,
+    back_up,
+    backup_document,
+    bring_back,
+    changed_backup,
+    check_backup,
+    patience_s,
+)
+from jetspark.cli.configurations import read_config_file
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import SIZE, human_count, human_duration, human_size
-from jetspark.cli.errors import NotFound, UsageError
+from jetspark.cli.errors import UsageError
 from jetspark.cli.names import complete_stream, pick_stream
 from jetspark.cli.output import echo, emit_json
-from jetspark.cli.progress import progress_bar
+from jetspark.cli.progress import progress_bars, progress_option
 from jetspark.cli.stream_group import stream
-from jetspark.cli.stream_options import read_config_file, split_words
+from jetspark.cli.stream_options import split_words
 from jetspark.cli.stream_show import plain_document, stream_sheet
 from jetspark.clock import SystemClock
-
-if TYPE_CHECKING:
-    from jetspark.api.stream_config import StreamConfig
-    from jetspark.client.sync.backup import BackupProgress
-    from jetspark.sync import JetStream, Stream
-
-SETTINGS_FILE = "backup.json"
-DATA_FILE = "stream.tar.s2"
-progress_option = click.option("--progress/--no-progress", default=True, help="Show a progress bar")
-
-
-def back_up(picked: Stream, folder: Path, *, timeout_s: float, show: bool, **options: Any) -> BackupProgress:
-    """Write a stream to a folder under a progress bar; the options are those of `Stream.backup`."""
-    with progress_bar(f"Backing up {picked.name}", picked.cached_info.state.bytes, unit="bytes", show=show) as bar:
-        done = picked.backup(folder, timeout=timeout_s, progress=lambda done: bar.move_to(done.byte_count), **options)
-        # The snapshot is compressed: what was expected is known only now.
-        bar.set_total(done.byte_count)
-    return done
-
-
-def bring_back(js: JetStream, folder: Path, *, timeout_s: float, show: bool) -> Stream:
-    """Read a stream from a folder under a progress bar."""
-    size_bytes = (folder / DATA_FILE).stat().st_size
-    with progress_bar("Restoring", size_bytes, unit="bytes", show=show) as bar:
-        return js.restore_stream(folder, timeout=timeout_s, progress=lambda done: bar.move_to(done.byte_count))
-
-
-def patience_s(settings: Settings) -> float:
-    """A chunk may wait for a disk: at least half a minute."""
-    return max(30.0, settings.timeout_s)
 
 
 @stream.verb("backup", aliases=("snapshot",))
@@ -71,23 +46,14 @@ def backup(settings: Settings, /, stream: str, target: str, progress: bool, **op
     if (folder / SETTINGS_FILE).exists():
         raise UsageError(f"{folder} already holds a backup", hint="Name a new folder.")
     started_ns = SystemClock().monotonic_ns()
-    with jetstream() as js:
+    with jetstream() as js, progress_bars(show=progress and not settings.json, unit="bytes") as bars:
         picked = pick_stream(js, stream)
-        show = progress and not settings.json
         given = {key: value for key, value in options.items() if value is not None}
-        done = back_up(picked, folder, timeout_s=patience_s(settings), show=show, **given)
+        done = back_up(picked, folder, bars, timeout_s=patience_s(settings), **given)
     took_ns = SystemClock().monotonic_ns() - started_ns
     state = picked.cached_info.state
     if settings.json:
-        emit_json(
-            {
-                "stream": picked.name,
-                "folder": str(folder),
-                "messages": state.messages,
-                "bytes": done.byte_count,
-                "duration_ns": took_ns,
-            }
-        )
+        emit_json({**backup_document(picked, done), "folder": str(folder), "duration_ns": took_ns})
         return
     messages = f"{human_count(state.messages)} messages, {human_size(state.bytes)}"
     written = f"{human_size(done.byte_count)} in {human_duration(took_ns)}"
@@ -113,38 +79,18 @@ def restore(
 ) -> None:
     """Make a stream again from a backup folder, of this command or of `nats`."""
     folder = Path(source)
-    if not (folder / SETTINGS_FILE).exists() or not (folder / DATA_FILE).exists():
-        raise NotFound(f"{folder} holds no backup: {SETTINGS_FILE} and {DATA_FILE} are expected in it")
-    changes: dict[str, Any] = read_config_file(config_file) if config_file else {}
+    check_backup(folder)
+    changes = read_config_file(config_file)
     if cluster or tags:
         changes["placement"] = {"cluster": cluster or "", "tags": split_words(tags)}
     if replicas is not None:
         changes["num_replicas"] = replicas
-    show = progress and not settings.json
-    with jetstream() as js, tempfile.TemporaryDirectory() as scratch:
+    bars_shown = progress_bars(show=progress and not settings.json, unit="bytes")
+    with jetstream() as js, tempfile.TemporaryDirectory() as scratch, bars_shown as bars:
         prepared = changed_backup(folder, Path(scratch), changes) if changes else folder
-        made = bring_back(js, prepared, timeout_s=patience_s(settings), show=show)
+        made = bring_back(js, prepared, bars, timeout_s=patience_s(settings))
     if settings.json:
         emit_json(plain_document(made.cached_info.raw))
         return
     echo(f"Restored stream {made.name} from {folder}\n")
     stream_sheet(made.cached_info).show()
-
-
-def changed_backup(folder: Path, scratch: Path, changes: dict[str, Any]) -> Path:
-    """The same backup with other settings, without touching the original."""
-    document = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
-    document["config"] = {**document["config"], **changes}
-    (scratch / SETTINGS_FILE).write_text(json.dumps(document), "utf-8")
-    (scratch / DATA_FILE).symlink_to((folder / DATA_FILE).resolve())
-    return scratch
-
-
-def copy_messages(origin: Stream, config: StreamConfig, *, show: bool) -> Stream:
-    """A stream with another configuration and all that is in the first."""
-    with tempfile.TemporaryDirectory() as scratch:
-        saved, changed = Path(scratch) / "saved", Path(scratch) / "changed"
-        changed.mkdir()
-        back_up(origin, saved, timeout_s=30.0, show=show)
-        prepared = changed_backup(saved, changed, dict(config.encode()))
-        return bring_back(origin.jetstream, prepared, timeout_s=30.0, show=show)

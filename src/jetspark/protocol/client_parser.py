@@ -201,7 +201,6 @@ class ClientParser:
 
     def _scan_native(self, data: bytes, start: int = 0) -> int:
         """The same over native integers."""
-        handler = self._handler
         line = _Line()
         end: i64 = len(data)
         position: i64 = start
@@ -226,26 +225,20 @@ class ClientParser:
                 break
             if data[stop] != _CR or data[stop + 1] != _LF:
                 raise _bad_line(data, position)
-            reply = b""
             body: i64 = after + line.number_before if has_header else after
-            if self.sinks and self._sink_took(data, line, after, body, stop):
-                position = stop + 2
-                continue
-            if line.start_3 < line.stop_3:
-                reply = data[line.start_3 : line.stop_3]
-            if not line.is_for(data, self._sid):
-                self._sid = data[line.start_2 : line.stop_2]
-            if not is_at(self._subject, data, line.start_1, line.stop_1):
-                self._subject = data[line.start_1 : line.stop_1]
-            handler.on_msg(
-                self._sid,
-                self._subject,
-                reply,
-                data[after:body] if has_header else b"",
-                data[body:stop],
-            )
+            if not self.sinks or not self._sink_took(data, line, after, body, stop):
+                self._hand_over(data, line, after, body, stop)
             position = stop + 2
         return position
+
+    def _hand_over(self, data: bytes, line: _Line, after: i64, body: i64, stop: i64) -> None:
+        if not line.is_for(data, self._sid):
+            self._sid = data[line.start_2 : line.stop_2]
+        if not is_at(self._subject, data, line.start_1, line.stop_1):
+            self._subject = data[line.start_1 : line.stop_1]
+        reply = data[line.start_3 : line.stop_3] if line.start_3 < line.stop_3 else b""
+        header = data[after:body] if after < body else b""
+        self._handler.on_msg(self._sid, self._subject, reply, header, data[body:stop])
 
     def _sink_took(self, data: bytes, line: _Line, after: i64, body: i64, stop: i64) -> bool:
         for sink in self.sinks:

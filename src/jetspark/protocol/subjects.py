@@ -57,7 +57,7 @@ def last_dot(subject: bytes) -> i64:
 
 
 def is_at(known: bytes, data: bytes, start: i64, end: i64) -> bool:
-    """Are the bytes of this range the known ones? For compiled code, which compares them faster than it cuts them out."""
+    """Are the bytes of this range the known ones? Compiled, that is faster than to cut them out and compare."""
     size: i64 = len(known)
     if end - start != size:
         return False
