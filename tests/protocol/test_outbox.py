@@ -31,6 +31,16 @@ def test_a_delivery_carries_its_ack_subject(deliveries: int, seq: int, pending: 
     assert out.take() == b"MSG s 1 %b %d\r\n%b\r\n" % (reply, len(payload), payload)
 
 
+@given(st.lists(st.sampled_from([0, 7, 1_763_000_000_123_456_789, 1_763_000_000_123_456_790, 2**62]), max_size=12))
+def test_each_delivery_carries_its_own_time_however_often_it_repeats(times_ns: list[int]) -> None:
+    out = Outbox()
+
+    for ts_ns in times_ns:
+        out.put_delivery(b"s", b"1", b"A.", 1, 2, 3, ts_ns, 5, 0, b"")
+
+    assert out.take() == b"".join(b"MSG s 1 A.1.2.3.%d.5 0\r\n\r\n" % ts_ns for ts_ns in times_ns)
+
+
 def test_a_delivery_with_headers_is_an_hmsg() -> None:
     out = Outbox()
 

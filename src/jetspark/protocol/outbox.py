@@ -47,6 +47,11 @@ class Outbox:
         self._writer: BytesWriter = BytesWriter()
         self._parts: list[bytes] = []
         self.size: i64 = 0
+        # The time of the delivery before, and the last one that came twice as text: what was published together has
+        # one time, and its nineteen digits are the longest number of a delivery.
+        self._last_ts_ns: i64 = -1
+        self._text_ts_ns: i64 = -1
+        self._ts_text: bytes = b""
 
     def take(self) -> bytes:
         """Everything written so far; the box is empty afterwards."""
@@ -153,7 +158,14 @@ class Outbox:
             writer.append(46)
             put_int(writer, consumer_seq)
             writer.append(46)
-            put_int(writer, ts_ns)
+            if ts_ns == self._last_ts_ns:
+                if ts_ns != self._text_ts_ns:
+                    self._text_ts_ns = ts_ns
+                    self._ts_text = str(ts_ns).encode("ascii")
+                writer.write(self._ts_text)
+            else:
+                self._last_ts_ns = ts_ns
+                put_int(writer, ts_ns)
             writer.append(46)
             put_int(writer, pending)
             writer.append(SPACE)

@@ -43,6 +43,9 @@ def next_pull(consumer: Consumer) -> WaitingPull | None:
     """The first request that may be served now; dead ones are dropped, unfit ones wait behind the others."""
     pulls = consumer.pulls
     now_ns = consumer.broker.now_ns
+    first = pulls.waiting[0]
+    if not consumer.pinning.is_needed and not 0 < first.expires_at_ns <= now_ns and pulls.has_interest(first):
+        return first
     turns = len(pulls.waiting)
     passed_over: list[WaitingPull] = []
     found: WaitingPull | None = None
@@ -55,7 +58,8 @@ def next_pull(consumer: Consumer) -> WaitingPull | None:
         elif not pulls.has_interest(pull):
             pulls.waiting.popleft()
         elif not consumer.pinning.is_needed:
-            return pull
+            found = pull
+            break
         else:
             fit = consumer.pinning.fits(pull)
             if fit > 0:
