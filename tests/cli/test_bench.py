@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Jetspark, url_of
-from tests.cli.terminal import Background
+from tests.cli.terminal import Background, at_terminal
 
 from jetspark.client.errors import NoRespondersError
 from jetspark.sync import connect
@@ -106,11 +107,13 @@ def test_ctrl_c_ends_serving_with_what_was_served(ours: Jetspark, clients: str) 
     assert "51 messages in " in output
 
 
-def test_requests_that_nobody_serves_are_an_error(ours: Jetspark) -> None:
-    result = ours.run("bench", "service", "request", "b.nobody", "--msgs", "5")
+@pytest.mark.parametrize("clients", ["1", "2"])
+def test_requests_that_nobody_serves_say_how_to_serve_them(ours: Jetspark, clients: str) -> None:
+    result = ours.run("bench", "service", "request", "b.nobody", "--msgs", "5", "--clients", clients)
 
     assert result.exit_code == 4
-    assert "b.nobody" in result.stderr
+    assert "nobody serves b.nobody" in result.stderr
+    assert "jetspark bench service serve b.nobody" in result.stderr
 
 
 DURATION_KINDS = {
@@ -133,6 +136,14 @@ def test_a_duration_ends_the_run_instead_of_a_number(ours: Jetspark, kind: str) 
     assert document["elapsed_s"] >= 0.3
 
 
+def test_at_a_terminal_a_duration_has_a_bar_with_rate_and_time_left(ours: Jetspark) -> None:
+    session = at_terminal(ours, "bench", "pub", "b.bar", "--duration", "1s")
+
+    assert session.exit_code == 0, session.screen
+    assert "messages for 1.00s" in session.screen
+    assert re.search(r"[\d,]+ of [\d,]+ messages [\d,]+ messages/s left 0:00:0", session.screen)
+
+
 def test_several_clients_run_for_a_duration_and_never_use_the_same_key(ours: Jetspark) -> None:
     arguments = ("bench", "kv", "put", "--bucket", "TIMED", "--clients", "2", "--duration", "300ms", "--history", "2")
     document = ours.json(*arguments)
@@ -142,6 +153,15 @@ def test_several_clients_run_for_a_duration_and_never_use_the_same_key(ours: Jet
         connection.jetstream().delete_key_value("TIMED")
     assert len(document["clients_msgs_per_sec"]) == 2
     assert len(keys) == document["count"]
+
+
+def test_ctrl_c_ends_a_benchmark_with_several_clients(ours: Jetspark) -> None:
+    arguments = ("bench", "pub", "b.stopped", "--clients", "2", "--duration", "5m", "--throughput", "100")
+    with connect(ours.url) as connection, connection.subscribe("b.stopped") as subscription:
+        with Background(ours, *arguments, ready="messages for 5m0s") as running:
+            assert subscription.next(20) is not None
+            running.process.send_signal(signal.SIGINT)
+            assert running.process.wait(20) == 130
 
 
 def test_batched_gets_pick_the_messages_of_a_subject(ours: Jetspark) -> None:

@@ -20,11 +20,12 @@ from jetspark.cli.buckets import pairs
 from jetspark.cli.connect import connected, effective
 from jetspark.cli.context import Noun, Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, now_ns
-from jetspark.cli.errors import UsageError
+from jetspark.cli.errors import NOT_FOUND, CliError, NotFound, UsageError, exit_code_of
 from jetspark.cli.names import complete_stream
 from jetspark.cli.output import echo, emit_json, note
 from jetspark.cli.progress import Bar, progress_bar, progress_option
 from jetspark.clock import SystemClock
+from jetspark.errors import JetsparkError
 
 if TYPE_CHECKING:
     from jetspark.cli.bench_numbers import Outcome
@@ -415,6 +416,11 @@ def _run_once(plan: Plan, wanted: Preparation, label: str, shows_progress: bool)
         try:
             with progress_bar(label, plan.total_count or None, show=shows_progress) as bar:
                 outcome = bench_run.run(plan, _estimating(bar, plan) if plan.duration_s else bar.move_to)
+        except (JetsparkError, CliError) as error:
+            if plan.kind is Kind.REQUEST and exit_code_of(error) == NOT_FOUND:
+                hint = f"Start it first: jetspark bench service serve {plan.subject}"
+                raise NotFound(f"nobody serves {plan.subject}", hint=hint) from error
+            raise
         finally:
             bench_prepare.clean_up(connection, plan, wanted)
         server = connection.server_info
@@ -425,11 +431,16 @@ def _run_once(plan: Plan, wanted: Preparation, label: str, shows_progress: bool)
 def _estimating(bar: Bar, plan: Plan) -> Callable[[int], None]:
     """Moves a bar whose end is a time: how many it will have been is told by the rate so far."""
     clock = SystemClock()
-    started_ns = clock.monotonic_ns()
+    started_ns, told = clock.monotonic_ns(), 0
 
     def move(count: int) -> None:
+        nonlocal told
         elapsed_s = max(1, clock.monotonic_ns() - started_ns) / SECOND_NS
-        bar.set_total(max(count, round(count * plan.duration_s / elapsed_s)))
+        total = max(count, round(count * plan.duration_s / elapsed_s))
+        # Not for every small change: a bar with a new total forgets how fast it was.
+        if count > told or abs(total - told) > total / 10:
+            told = total
+            bar.set_total(total)
         bar.move_to(count)
 
     return move

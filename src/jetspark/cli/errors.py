@@ -62,7 +62,9 @@ class NotFound(CliError):
 
 
 def exit_code_of(error: BaseException) -> int:
-    """The exit code of an error the client raised."""
+    """The exit code of an error the client raised, or of one that ends a command."""
+    if isinstance(error, CliError):
+        return error.exit_code
     # Loaded here: a command that needs no client starts without it.
     from jetspark.client.api_errors import NoJetStreamError, NotFoundError
     from jetspark.client.errors import BadOptionError, ConnectionFailure, NoRespondersError
