@@ -157,11 +157,14 @@ def test_several_clients_run_for_a_duration_and_never_use_the_same_key(ours: Jet
 
 def test_ctrl_c_ends_a_benchmark_with_several_clients(ours: Jetspark) -> None:
     arguments = ("bench", "pub", "b.stopped", "--clients", "2", "--duration", "5m", "--throughput", "100")
-    with connect(ours.url) as connection, connection.subscribe("b.stopped") as subscription:
-        with Background(ours, *arguments, ready="messages for 5m0s") as running:
-            assert subscription.next(20) is not None
-            running.process.send_signal(signal.SIGINT)
-            assert running.process.wait(20) == 130
+    with (
+        connect(ours.url) as connection,
+        connection.subscribe("b.stopped") as subscription,
+        Background(ours, *arguments, ready="messages for 5m0s") as running,
+    ):
+        assert subscription.next(20) is not None
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(20) == 130
 
 
 def test_batched_gets_pick_the_messages_of_a_subject(ours: Jetspark) -> None:
