@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 
 HEADER_SIZE_MAX: Final = 65535
 
+# What ends the acknowledgement of a message that was stored before, after the sequence.
+DUPLICATE_AFTER: Final = b',"duplicate": true}'
+
+# How a header block begins that has no status, a line that asks for something, and the one that most ask with.
+PLAIN_START: Final = b"NATS/1.0\r\n"
+ASK_START: Final = b"\r\nNats-"
+MESSAGE_ID_START: Final = b"\r\nNats-Msg-Id:"
+LINE_END: Final = b"\r\n"
+
 NOTHING_STAGED: Final[dict[bytes, bool]] = {}
 
 # A disk that failed is left alone for this long; publishes are refused meanwhile.
@@ -62,13 +71,30 @@ def checked(
         verify(stream, publish)
         if publish.duplicate_of > 0:
             if reply and stream.acknowledges:
-                stream.reply_number(reply, publish.duplicate_of, b',"duplicate": true}')
+                stream.reply_number(reply, publish.duplicate_of, DUPLICATE_AFTER)
             return
         seq = store(stream, publish)
         if reply and stream.acknowledges:
             stream.reply_number(reply, seq, publish.ack_after)
     except ApiError as error:
         refuse(stream, reply, error)
+
+
+def plain_message_id(header: bytes) -> bytes | None:
+    """The id of a message whose headers ask for nothing else; empty when they ask for nothing at all.
+
+    None when they ask for more, or are not plain lines: such a message takes the long way.
+    """
+    if len(header) > HEADER_SIZE_MAX or not header.startswith(PLAIN_START):
+        return None
+    at = header.find(ASK_START)
+    if at < 0:
+        return b""
+    start = at + len(MESSAGE_ID_START)
+    end = header.find(LINE_END, start)
+    if end < 0 or not header.startswith(MESSAGE_ID_START, at) or header.find(ASK_START, start) >= 0:
+        return None
+    return header[start:end].lstrip(b" ")
 
 
 def store_own(stream: Stream, publish: Publish) -> i64:
@@ -274,7 +300,7 @@ def put(stream: Stream, publish: Publish) -> i64:
         seq = stream.store.last_seq + 1 if publish.copy_seq == 0 else publish.copy_seq
         stream.store.skip_to(seq, stream.broker.now_ns)
         stream.mark_dirty()
-        note_message_id(stream, publish, seq)
+        stream.dedupe.note(publish.message_id, seq, stream.broker.now_ns)
         return seq
     features = stream.features
     previous: i64 = 0
@@ -285,16 +311,10 @@ def put(stream: Stream, publish: Publish) -> i64:
         seq = stream.put(publish.subject, len(publish.header), body)
     else:
         seq = stream.put_copy(publish.copy_seq, publish.copy_ts_ns, publish.subject, len(publish.header), body)
-    note_message_id(stream, publish, seq)
+    stream.dedupe.note(publish.message_id, seq, stream.broker.now_ns)
     if features is not None:
         features.stored(publish, seq, previous)
     return seq
-
-
-def note_message_id(stream: Stream, publish: Publish, seq: i64) -> None:
-    stream.dedupe.last_id = publish.message_id
-    if publish.message_id:
-        stream.dedupe.remember(publish.message_id, seq, stream.broker.now_ns)
 
 
 def make_way(stream: Stream, publish: Publish, seq: i64) -> None:

@@ -121,14 +121,36 @@ class Stream:
         """A message on one of this stream's subjects."""
         # What ends in `I` may be a part of a fast batch, which every stream has an answer to.
         size: i64 = len(reply)
-        if header_size > 0 or not self.plain or self.room.is_tight or (size > 4 and reply[size - 1] == LETTER_I):
+        if not self.plain or self.room.is_tight or (size > 4 and reply[size - 1] == LETTER_I):
             ingest.checked(self, session, subject, reply, header_size, body)
             return
         if self.failed_until_ns > 0 or (self.message_size_max >= 0 and len(body) > self.message_size_max):
             ingest.checked(self, session, subject, reply, header_size, body)
             return
+        if header_size > 0:
+            self._ingest_with_headers(session, subject, reply, header_size, body)
+            return
         seq = self.append(subject, 0, body)
         self.dedupe.last_id = b""
+        if reply and self.acknowledges:
+            self.acknowledge(reply, seq)
+
+    def _ingest_with_headers(
+        self, session: Session | None, subject: bytes, reply: bytes, header_size: i64, body: bytes
+    ) -> None:
+        """The short way for headers that ask for no more than that a message is stored once."""
+        message_id = ingest.plain_message_id(body[:header_size]) if self.features is None else None
+        if message_id is None:
+            ingest.checked(self, session, subject, reply, header_size, body)
+            return
+        now_ns = self.broker.now_ns
+        duplicate_of: i64 = self.dedupe.find(message_id, now_ns) if message_id else 0
+        if duplicate_of > 0:
+            if reply and self.acknowledges:
+                self.reply_number(reply, duplicate_of, ingest.DUPLICATE_AFTER)
+            return
+        seq = self.append(subject, header_size, body)
+        self.dedupe.note(message_id, seq, now_ns)
         if reply and self.acknowledges:
             self.acknowledge(reply, seq)
 

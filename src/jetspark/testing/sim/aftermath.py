@@ -151,7 +151,7 @@ def find_ids(
     """The ids the stream knows: those of all messages within the window, and perhaps of some that have just left."""
     now_ns = int(stream.broker.now_ns)
     before = model.ids
-    known = {name: (int(seq), int(ts_ns)) for name, (seq, ts_ns) in stream.dedupe._sequences.items()}
+    known = {name: (int(one.seq), int(one.ts_ns)) for name, one in stream.dedupe._known.items()}
     for message in found.values():
         if message.message_id and message.ts_ns + model.config.duplicate_window > now_ns:
             entry = known.get(message.message_id)
