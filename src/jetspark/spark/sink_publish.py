@@ -37,7 +37,6 @@ log = logging.getLogger("jetspark.spark")
 DATA_REFUSALS = (10054, 10097, 10165, 10166)
 # Rows are sent in blocks, so many of them at a time: while one is on its way the next is made.
 BLOCKS_IN_FLIGHT = 2
-_FIRST_LINE = b"NATS/1.0\r\n"
 
 
 @dataclass(slots=True)
@@ -165,7 +164,8 @@ class TaskWriter:
 
     def _send(self, rows: Rows) -> None:
         try:
-            sent = self._attempt.jetstream.publish_many(rows.subjects, _with_ids(rows), rows.payloads)
+            ids = rows.ids if rows.ids[0] else ()
+            sent = self._attempt.jetstream.publish_many(rows.subjects, rows.blocks, rows.payloads, ids)
         except ClientError as error:
             self._start_over(error, rows)
         else:
@@ -281,16 +281,6 @@ class TaskWriter:
             "dead": self._dead_count,
             "last_sequence": sequence,
         }
-
-
-def _with_ids(rows: Rows) -> list[bytes]:
-    """Header blocks with the message ids in them."""
-    if not rows.ids[0]:
-        return rows.blocks
-    return [
-        b"%bNats-Msg-Id: %b\r\n\r\n" % (block[:-2] if block else _FIRST_LINE, one)
-        for block, one in zip(rows.blocks, rows.ids, strict=True)
-    ]
 
 
 def _refusal_error(subject: bytes, answer: bytes) -> Exception:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jetspark.client.core.ack_tally import STORED, block_frames, open_tally
+from jetspark.client.core.ack_tally import STORED, open_tally
+from jetspark.client.core.frames import block_frames
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import ConnectionClosedError, PublishTimeoutError
 
@@ -67,11 +67,11 @@ class PublishBlock:
 
 
 async def publish_many(
-    link: Link, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]
+    link: Link, subjects: list[bytes], blocks: list[bytes], payloads: list[bytes], ids: list[bytes]
 ) -> PublishBlock:
     """Send a block."""
     link.check_open()
     block = PublishBlock(link, len(payloads))
-    link.send(block_frames(block._tally.prefix, subjects, blocks, payloads))
+    link.send(block_frames(block._tally.prefix, subjects, blocks, payloads, ids))
     await link.drain()
     return block

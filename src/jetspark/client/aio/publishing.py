@@ -207,11 +207,15 @@ class Publisher:
         return future
 
     async def publish_many(
-        self, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]
+        self,
+        subjects: Sequence[bytes],
+        blocks: Sequence[bytes],
+        payloads: Sequence[bytes],
+        msg_ids: Sequence[bytes] = (),
     ) -> PublishBlock:
         """Send messages to be stored, all at once; see `PublishBlock`. Subjects and header blocks are as on the wire:
-        the caller made them, and answers for them."""
-        return await publish_many(self._link, subjects, blocks, payloads)
+        the caller made them, and answers for them. Message ids, when there are any, go into the blocks."""
+        return await publish_many(self._link, list(subjects), list(blocks), list(payloads), list(msg_ids))
 
     def _start_retrying(self) -> None:
         self._link.spawn(self._send_unheard)

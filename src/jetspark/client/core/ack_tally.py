@@ -5,13 +5,19 @@ A place in a table costs a byte, so a message of a block makes no object at all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
+from mypy_extensions import i64
+
 from jetspark.client.core.connection import ConnectionCore
-from jetspark.client.core.frames import FrameMaker
 from jetspark.client.core.message import MessageCore, status_code
 from jetspark.client.core.routes import Inbox
+
+IS_NATIVE: Final = not __file__.endswith(".py")
+
+# A block has fewer messages than any number of more digits.
+PLACE_DIGITS_MAX: Final = 10
 
 WAITING: Final = 0
 STORED: Final = 1
@@ -36,8 +42,7 @@ class AckTally(Inbox):
         self.refusals: list[tuple[int, bytes]] = []
 
     def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
-        token = subject[self.prefix_size :]
-        place = int(token) if token.isdigit() else self.count
+        place = place_in(subject, self.prefix_size, self.count)
         if place >= self.count or self.outcomes[place] != WAITING:
             return
         self.answered_count += 1
@@ -53,19 +58,27 @@ class AckTally(Inbox):
             self.wake()
 
 
+def place_in(subject: bytes, start: i64, limit: i64) -> i64:
+    """The number from there to the end of a subject; the limit for anything that is no place below it."""
+    end: i64 = len(subject)
+    if not IS_NATIVE:
+        token = subject[start:]
+        return min(int(token), limit) if token.isdigit() and len(token) <= PLACE_DIGITS_MAX else limit
+    if start >= end or end - start > PLACE_DIGITS_MAX:
+        return limit
+    place: i64 = 0
+    at: i64 = start
+    while at < end:
+        digit: i64 = subject[at] - 48
+        if digit < 0 or digit > 9:
+            return limit
+        place = place * 10 + digit
+        at += 1
+    return min(place, limit)
+
+
 def open_tally(core: ConnectionCore, count: int, owner: Any) -> AckTally:
     """Listen for the acknowledgements of a block."""
     tally = AckTally(core.new_sid(), core.new_inbox_subject() + b".", count, core.make_message, owner)
     core.add_route(tally)
     return tally
-
-
-def block_frames(prefix: bytes, subjects: Sequence[bytes], blocks: Sequence[bytes], payloads: Sequence[bytes]) -> bytes:
-    """The messages of a block as they are sent, with a reply subject each."""
-    publish = FrameMaker().publish
-    return b"".join(
-        [
-            publish(subjects[place], prefix + b"%d" % place, blocks[place], payloads[place])
-            for place in range(len(payloads))
-        ]
-    )
