@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jetspark.broker.dedupe import DedupeWindow
-from jetspark.broker.ingest import HEADER_SIZE_MAX, plain_message_id
+from jetspark.broker.publish import HEADER_SIZE_MAX, message_id_native, message_id_plain, plain_message_id
 from jetspark.testing.broker_driver import BrokerDriver, FakeConnection
 
 START = b"NATS/1.0\r\n"
@@ -36,6 +38,29 @@ START = b"NATS/1.0\r\n"
 )
 def test_which_headers_ask_for_no_more_than_an_id(header: bytes, message_id: bytes | None) -> None:
     assert plain_message_id(header) == message_id
+
+
+LINES = st.sampled_from(
+    [
+        b"Nats-Msg-Id: 1",
+        b"Nats-Msg-Id:",
+        b"Nats-Msg-Id:  x y",
+        b"Nats-TTL: 1",
+        b"Nats-",
+        b"A: b",
+        b"",
+        b"\r",
+        b"\n",
+        b"Na",
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=5), st.sampled_from([b"", b"\r\n", b"\r\n\r\n", b"\r"]))
+def test_both_bodies_read_the_same_id(lines: list[bytes], end: bytes) -> None:
+    header = START + b"\r\n".join(lines) + end
+
+    assert message_id_native(header) == message_id_plain(header)
 
 
 def publish(client: FakeConnection, headers: dict[str, str], payload: bytes = b"x") -> bytes:

@@ -24,6 +24,7 @@ from jetspark.broker.publish import (
     EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT,
     EXPECTED_STREAM,
     FAST_BATCH_SUFFIX,
+    HEADER_SIZE_MAX,
     STREAM_SOURCE,
     TTL,
     Publish,
@@ -35,16 +36,8 @@ if TYPE_CHECKING:
     from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
 
-HEADER_SIZE_MAX: Final = 65535
-
 # What ends the acknowledgement of a message that was stored before, after the sequence.
 DUPLICATE_AFTER: Final = b',"duplicate": true}'
-
-# How a header block begins that has no status, a line that asks for something, and the one that most ask with.
-PLAIN_START: Final = b"NATS/1.0\r\n"
-ASK_START: Final = b"\r\nNats-"
-MESSAGE_ID_START: Final = b"\r\nNats-Msg-Id:"
-LINE_END: Final = b"\r\n"
 
 NOTHING_STAGED: Final[dict[bytes, bool]] = {}
 
@@ -78,23 +71,6 @@ def checked(
             stream.reply_number(reply, seq, publish.ack_after)
     except ApiError as error:
         refuse(stream, reply, error)
-
-
-def plain_message_id(header: bytes) -> bytes | None:
-    """The id of a message whose headers ask for nothing else; empty when they ask for nothing at all.
-
-    None when they ask for more, or are not plain lines: such a message takes the long way.
-    """
-    if len(header) > HEADER_SIZE_MAX or not header.startswith(PLAIN_START):
-        return None
-    at = header.find(ASK_START)
-    if at < 0:
-        return b""
-    start = at + len(MESSAGE_ID_START)
-    end = header.find(LINE_END, start)
-    if end < 0 or not header.startswith(MESSAGE_ID_START, at) or header.find(ASK_START, start) >= 0:
-        return None
-    return header[start:end].lstrip(b" ")
 
 
 def store_own(stream: Stream, publish: Publish) -> i64:

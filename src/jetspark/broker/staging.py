@@ -18,6 +18,7 @@ from jetspark.broker.publish import (
     EXPECTED_LAST_SUBJECT_SEQUENCE,
     EXPECTED_LAST_SUBJECT_SEQUENCE_SUBJECT,
     EXPECTED_STREAM,
+    HEADER_SIZE_MAX,
     ROLLUP,
     STREAM_SOURCE,
     TTL,
@@ -60,7 +61,7 @@ class Staging:
     def _verify_before_counting(self, publish: Publish) -> None:
         stream = self._stream
         asks = publish.asks
-        if len(publish.header) > ingest.HEADER_SIZE_MAX:
+        if len(publish.header) > HEADER_SIZE_MAX:
             raise make(ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM)
         counters.verify(publish, stream.config.allow_msg_counter)
         expected = asks.get(EXPECTED_STREAM)

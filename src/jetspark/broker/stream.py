@@ -18,7 +18,7 @@ from jetspark.broker import ingest
 from jetspark.broker.bounds import bounded_wait
 from jetspark.broker.consumer import jumps
 from jetspark.broker.dedupe import DedupeWindow
-from jetspark.broker.publish import MESSAGE_ID, Publish
+from jetspark.broker.publish import MESSAGE_ID, Publish, plain_message_id
 from jetspark.broker.retention import RetentionKeeper
 from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
@@ -139,7 +139,7 @@ class Stream:
         self, session: Session | None, subject: bytes, reply: bytes, header_size: i64, body: bytes
     ) -> None:
         """The short way for headers that ask for no more than that a message is stored once."""
-        message_id = ingest.plain_message_id(body[:header_size]) if self.features is None else None
+        message_id = plain_message_id(body[:header_size]) if self.features is None else None
         if message_id is None:
             ingest.checked(self, session, subject, reply, header_size, body)
             return
