@@ -131,20 +131,23 @@ class Lines:
 
 @contextlib.contextmanager
 def standalone_spark(folder: Path) -> Iterator[str]:
-    """A master and two workers with a core each; the master's address."""
+    """A master and two workers with a core each; the master's address.
+
+    The workers go by different names: Spark starts no second attempt at a task on a host that runs the first.
+    """
     started: list[subprocess.Popen[str]] = []
     package = "org.apache.spark.deploy"
-    local = ("--host", "127.0.0.1", "--webui-port", "0")
+    page = ("--webui-port", "0")
     try:
-        master = spark_class(f"{package}.master.Master", *local, "--port", "0", folder=folder)
+        master = spark_class(f"{package}.master.Master", "--host", "127.0.0.1", *page, "--port", "0", folder=folder)
         started.append(master)
         lines = Lines(master)
         address = lines.wait_for(_MASTER_AT)[1]
-        for number in range(2):
+        for number, host in enumerate(("127.0.0.1", "localhost")):
             work = folder / f"worker-{number}"
             work.mkdir()
             limits = ("--cores", "1", "--memory", "1g", "--work-dir", str(work))
-            worker = spark_class(f"{package}.worker.Worker", *local, *limits, address, folder=folder)
+            worker = spark_class(f"{package}.worker.Worker", "--host", host, *page, *limits, address, folder=folder)
             started.append(worker)
             Lines(worker)
         lines.wait_for(_WORKER_IN, 2)
