@@ -56,7 +56,7 @@ def test_forcing_plain_loads_every_module_from_its_source() -> None:
     assert {name: file for name, file in files.items() if not file.endswith(".py")} == {}
 
 
-@pytest.mark.skipif(not _build.IS_COMPILED, reason=f"this is not the compiled build ({_build.NOTE})")
+@pytest.mark.skipif(not _build.IS_COMPILED, reason="the plain build is under test")
 def test_the_compiled_build_loads_no_hot_module_from_its_source() -> None:
     files = json.loads(run_python("-c", LIST_FILES_OF_COMPILED_ROOMS, JETSPARK_PURE=""))
 

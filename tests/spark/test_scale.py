@@ -20,14 +20,12 @@ from jetspark.client.sync import connect
 from jetspark.spark.pipelines.launch import PipelineRun
 from jetspark.spark.pipelines.project import find_project
 from jetspark.spark.pipelines.status import read_checkpoints
-from jetspark.testing.processes import nats_server_command
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.oracle,
     pytest.mark.timeout(800),
-    pytest.mark.skipif(nats_server_command() is None, reason="no nats-server binary: install the dev dependencies"),
 ]
 
 ROWS = 3000

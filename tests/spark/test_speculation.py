@@ -13,14 +13,12 @@ from tests.spark.grown import standalone_spark
 from tests.spark.speculation_driver import PARTITIONS, ROWS
 
 from jetspark.client.sync import connect
-from jetspark.testing.processes import nats_server_command
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.oracle,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(nats_server_command() is None, reason="no nats-server binary: install the dev dependencies"),
 ]
 
 
