@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from tests.browser.story import ATTACK, SCRIPT, Story, tell
 
 import jetspark.sync
@@ -34,7 +34,14 @@ def url(server: RunningServer) -> str:
 
 def visit(page: Page, place: str) -> None:
     """Go there and wait until the view is drawn."""
-    page.evaluate("place => { document.querySelector('#main').replaceChildren(); location.hash = place; }", place)
+    page.evaluate(
+        """place => new Promise((done) => {
+            if (location.hash === place) { done(); return; }
+            addEventListener("hashchange", () => done(), { once: true });
+            location.hash = place;
+        })""",
+        place,
+    )
     page.locator("#main .card, #main .tiles").first.wait_for()
 
 
@@ -148,6 +155,58 @@ def test_a_late_answer_takes_the_focus_from_nobody(server: RunningServer, story:
     expect(page.locator("td.name a").first).to_be_visible()
 
     expect(page.get_by_label("Find streams")).to_be_focused()
+
+
+def test_a_late_answer_to_the_view_before_does_not_take_the_place_of_the_next(
+    server: RunningServer, story: Story, open_page: OpenPage
+) -> None:
+    page = open_page(url(server))
+    held: list[Route] = []
+
+    # The next beat's question.
+    with page.expect_request("**/api/overview*"):
+        page.route("**/api/overview*", lambda route: held.append(route))
+    page.keyboard.press("2")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Streams")
+    with page.expect_response("**/api/overview*"):
+        for route in held:
+            route.continue_()
+    # Shown only after everything that had waited for its turn behind the late answer.
+    expect(page.locator("td.name a").first).to_be_visible()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("Streams")
+    expect(page.get_by_label("Find streams")).to_be_visible()
+
+
+def test_a_view_that_could_not_be_asked_for_comes_back_with_what_was_typed_into_it(
+    server: RunningServer, story: Story, open_page: OpenPage
+) -> None:
+    page = open_page(url(server), "#/streams", heading="Streams")
+    page.get_by_label("Find streams").fill("SCRATCH")
+    page.route("**/api/streams*", lambda route: route.fulfill(status=500, json={"error": "out of order"}))
+    expect(page.locator("#main")).to_contain_text("out of order")
+
+    page.unroute("**/api/streams*")
+
+    expect(page.locator("td.name a")).to_have_text(["SCRATCH"])
+    expect(page.get_by_label("Find streams")).to_have_value("SCRATCH")
+
+
+def test_the_focus_stays_on_a_row_that_others_push_down(
+    server: RunningServer, story: Story, open_page: OpenPage
+) -> None:
+    with jetspark.sync.connect(server.url) as client:
+        jetstream = client.jetstream()
+        jetstream.create_stream("PUSHED", subjects=["pushed.>"])
+        jetstream.publish("pushed.first", b"")
+        page = open_page(url(server), "#/streams/PUSHED/messages")
+        page.get_by_role("button", name="pushed.first").focus()
+
+        jetstream.publish("pushed.second", b"")
+        expect(page.locator("td.name button")).to_have_text(["pushed.second", "pushed.first"])
+
+        expect(page.get_by_role("button", name="pushed.first")).to_be_focused()
+        jetstream.delete_stream("PUSHED")
 
 
 def test_a_plot_tells_its_values_to_pointer_and_keyboard(

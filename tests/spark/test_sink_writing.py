@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
+from tests.spark.cutting import CuttingProxy
 
 from jetspark.client.errors import BadOptionError
 from jetspark.client.sync import JetStream, Stream, connect
+from jetspark.spark.connections import drop_all
 from jetspark.spark.sink import Sink, TaskDone
 from jetspark.spark.sink_checks import check_target
 from jetspark.spark.sink_claim import SinkError
@@ -376,3 +378,17 @@ def test_a_task_whose_rows_are_stored_does_not_fail_because_that_cannot_be_noted
         assert sink.write(PLACE, nothing_left_to_send()).rows == 0
     finally:
         own.discard()
+
+
+def test_a_batch_is_committed_although_the_server_goes_away_before_it_says_so(url: str, target: Stream) -> None:
+    with CuttingProxy(url, b'{"batch":') as proxy:
+        sink = make_sink(proxy.url, target.name)
+        done = sink.write(PLACE, batches(NUMBERS))
+
+        sink.commit([done], PLACE.batch, is_for_good=True)
+
+    assert proxy.was_cut
+    drop_all()
+    with connect(url) as client:
+        ledger = Ledger(client.jetstream(), sink.options["ledger"], target.name)
+        assert ledger.committed_batch(PLACE.write) == PLACE.batch

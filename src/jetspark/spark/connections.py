@@ -19,8 +19,9 @@ from jetspark.client.errors import (
     AuthorizationError,
     BadOptionError,
     ConnectionFailure,
-    JetStreamError,
     NoRespondersError,
+    PublishTimeoutError,
+    PublishUnknownError,
     RequestTimeoutError,
 )
 from jetspark.spark.options import CONNECTION_OPTIONS, Options
@@ -34,7 +35,13 @@ RETRY_WAIT_MAX_S = 10.0
 RECONNECT_WAIT_S = 0.1
 RECONNECT_WAIT_MAX_S = 2.0
 # What may be better in a moment. A refusal (ApiError) is an answer, and no reason to ask again.
-TRANSIENT_ERRORS: tuple[type[Exception], ...] = (ConnectionFailure, RequestTimeoutError, NoRespondersError)
+TRANSIENT_ERRORS: tuple[type[Exception], ...] = (
+    ConnectionFailure,
+    RequestTimeoutError,
+    NoRespondersError,
+    PublishTimeoutError,
+    PublishUnknownError,
+)
 
 _CONNECTION_KEYS = tuple(option.key for option in CONNECTION_OPTIONS)
 Answer = TypeVar("Answer")
@@ -64,7 +71,10 @@ def jetstream(options: Options) -> JetStream:
 
 
 def ask(options: Options, question: Callable[[JetStream], Answer]) -> Answer:
-    """Ask the server something, again on a new connection when the old one is lost."""
+    """Ask the server something, again on a new connection when the old one is lost.
+
+    The answer may be lost after the server has acted, so asking twice must do no more than asking once.
+    """
     return retrying(options, lambda: question(_jetstream(_current(options), options)))
 
 
@@ -93,7 +103,7 @@ def retrying(options: Options, ask: Callable[[], Answer]) -> Answer:
         except AuthorizationError:
             raise
         except TRANSIENT_ERRORS as error:
-            if not left or (isinstance(error, JetStreamError) and not isinstance(error, NoRespondersError)):
+            if not left:
                 raise
             log.warning("%s; trying again in %g s, %d times more", error, wait_s, left)
             time.sleep(wait_s)

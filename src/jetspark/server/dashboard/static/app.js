@@ -15,24 +15,25 @@ import { streams } from "./view_streams.js";
 const main = document.getElementById("main");
 const VIEWS = ["overview", "streams", "pipelines", "connections"];
 let refresh = null;
+let place = h("div");
 let isBusy = false;
 let visit = 0;
 
 function route() {
   const parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
   const [first, name, tab, item] = parts;
-  if (!first) return ["overview", "Overview", () => overview()];
-  if (first === "pipelines") return ["pipelines", "Pipelines", () => pipelines()];
-  if (first === "connections") return ["connections", "Connections", () => connections()];
+  if (!first) return ["overview", "Overview", overview];
+  if (first === "pipelines") return ["pipelines", "Pipelines", pipelines];
+  if (first === "connections") return ["connections", "Connections", connections];
   if (first !== "streams") return ["", "Not found", null];
-  if (!name) return ["streams", "Streams", () => streams()];
-  if (tab === "messages") return ["streams", `Messages of ${name}`, () => messages(name)];
-  if (tab === "consumers" && item) return ["streams", item, () => consumer(name, item)];
-  return ["streams", name, () => stream(name, tab ?? "summary")];
+  if (!name) return ["streams", "Streams", streams];
+  if (tab === "messages") return ["streams", `Messages of ${name}`, (place) => messages(place, name)];
+  if (tab === "consumers" && item) return ["streams", item, (place) => consumer(place, name, item)];
+  return ["streams", name, (place) => stream(place, name, tab ?? "summary")];
 }
 
 function showProblem(error) {
-  render(main, h("div.card", {}, empty(error.status === 404 ? "Not there" : "This did not work", error.message)));
+  main.replaceChildren(h("div.card", {}, empty(error.status === 404 ? "Not there" : "This did not work", error.message)));
 }
 
 async function showView({ focus = false } = {}) {
@@ -44,12 +45,13 @@ async function showView({ focus = false } = {}) {
     else link.removeAttribute("aria-current");
   }
   refresh = null;
-  main.onclick = null;
-  main.replaceChildren();
+  // A place of its own for each visit: an answer that comes when somebody has gone elsewhere is shown to nobody.
+  place = h("div");
+  main.replaceChildren(place);
   // At once, not when the answer is there: by then somebody may already type into the view's search.
   if (focus) { main.focus({ preventScroll: true }); scrollTo(0, 0); }
   if (!make) { showProblem({ status: 404, message: "There is no such page." }); return; }
-  const fresh = await make();
+  const fresh = await make(place);
   if (mine !== visit) return;
   refresh = fresh;
   await beat();
@@ -59,7 +61,11 @@ async function beat() {
   const mine = visit;
   if (!refresh || isBusy) return;
   isBusy = true;
-  try { await refresh(); } catch (error) { if (mine === visit) showProblem(error); } finally { isBusy = false; }
+  try {
+    await refresh();
+    // After a problem the view is back as it was left, with what was typed into it.
+    if (mine === visit && !place.isConnected) main.replaceChildren(place);
+  } catch (error) { if (mine === visit) showProblem(error); } finally { isBusy = false; }
   // Somebody went elsewhere meanwhile: that view has waited for its turn.
   if (mine !== visit) await beat();
 }

@@ -48,15 +48,35 @@ export function render(container, ...children) {
   patchChildren(container, wanted);
 }
 
+// Rows with a key stay the nodes they are while others come and go around them.
 function patchChildren(old, wanted) {
   const next = [...wanted.childNodes];
-  next.forEach((node, place) => {
-    const present = old.childNodes[place];
-    if (!present) old.append(node);
-    else if (!isSame(present, node)) present.replaceWith(node);
-    else patch(present, node);
-  });
-  while (old.childNodes.length > next.length) old.lastChild.remove();
+  const wantedKeys = new Set(next.map(keyOf));
+  const kept = new Map([...old.childNodes].filter(keyOf).map((node) => [keyOf(node), node]));
+  let present = old.firstChild;
+  for (const node of next) {
+    const known = kept.get(keyOf(node));
+    while (known && present !== known && !wantedKeys.has(keyOf(present))) present = removed(present);
+    if (known && present !== known) old.insertBefore(known, present);
+    const same = known ?? present;
+    if (same && isSame(same, node)) {
+      patch(same, node);
+      present = same.nextSibling;
+    } else if (present && (!keyOf(present) || !wantedKeys.has(keyOf(present)))) {
+      const after = present.nextSibling;
+      present.replaceWith(node);
+      present = after;
+    } else {
+      old.insertBefore(node, present);
+    }
+  }
+  while (present) present = removed(present);
+}
+
+function removed(node) {
+  const after = node.nextSibling;
+  node.remove();
+  return after;
 }
 
 const keyOf = (node) => node.dataset?.key;
@@ -77,6 +97,9 @@ function patch(old, wanted) {
   if (wanted.plot) old.plot = wanted.plot;
   patchChildren(old, wanted);
 }
+
+// Asking between two beats: when it fails, the next beat says why.
+export const early = (refresh) => () => { refresh().catch(() => {}); };
 
 export function debounce(action, wait_ms) {
   let timer = 0;

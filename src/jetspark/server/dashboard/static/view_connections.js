@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import * as dialogs from "./dialogs.js";
-import { h, render } from "./dom.js";
+import { early, h, render } from "./dom.js";
 import * as f from "./format.js";
 import { card, chip, empty, facts, table } from "./parts.js";
 
@@ -19,8 +19,7 @@ const columns = (own, isClosed) => [
   isClosed ? { name: "Ended", num: true, cell: (row) => f.ago(row.stop) } : { name: "Up", num: true, cell: (row) => [row.uptime, h("span.sub", {}, `idle ${row.idle}`)] },
 ];
 
-export async function connections() {
-  const main = document.getElementById("main");
+export async function connections(main) {
   const sort = h("select", { "aria-label": "Sort by" }, SORTS.map(([value, words]) => h("option", { value }, words)));
   const state = h("select", { "aria-label": "Which" }, h("option", { value: "open" }, "Open"), h("option", { value: "closed" }, "Closed lately"));
   const list = h("div");
@@ -44,7 +43,7 @@ export async function connections() {
     dialogs.showDialog(row.name || `Connection ${row.cid}`, [facts([["Number", row.cid], ["Address", row.ip ? `${row.ip}:${row.port}` : "inside the server"], ["Client", [row.lang, row.version].filter(Boolean).join(" ")], ["User", row.authorized_user ?? ""], ["Account", row.account ?? row.name_tag ?? ""], ["Since", f.when(row.start)], ["TLS", row.tls_version ?? ""]]),
       h("span.label", {}, `${subjects.length} subscriptions`), subjects.length ? h("pre", {}, subjects.join("\n")) : h("p.faint", {}, "none")]);
   });
-  sort.addEventListener("change", refresh);
-  state.addEventListener("change", refresh);
+  sort.addEventListener("change", early(refresh));
+  state.addEventListener("change", early(refresh));
   return refresh;
 }

@@ -2,7 +2,7 @@
 
 import { get, post, session } from "./api.js";
 import * as dialogs from "./dialogs.js";
-import { h, render } from "./dom.js";
+import { early, h, render } from "./dom.js";
 import * as f from "./format.js";
 import { bar, body, card, chip, empty, facts, json, pinnedName, table, tile } from "./parts.js";
 import { plot } from "./plot.js";
@@ -56,8 +56,7 @@ function content(document_) {
     card("w6", "Configuration", "", body(json(document_.config))))];
 }
 
-export async function consumer(stream, name) {
-  const main = document.getElementById("main");
+export async function consumer(main, stream, name) {
   const refresh = async () => {
     const latest = await get(["streams", stream, "consumers", name]);
     const { row } = latest;
@@ -69,7 +68,7 @@ export async function consumer(stream, name) {
   main.onclick = (event) => {
     const { act, group } = event.target.closest?.("[data-act]")?.dataset ?? {};
     if (act === "delete") dialogs.deleteConsumer(stream, name, () => { location.hash = f.place("streams", stream); });
-    if (act === "unpin") dialogs.ask(`Unpin ${name}`, `Let another client have the messages of ${name}? The pinned one keeps what it has.`, "Unpin", () => post(["streams", stream, "consumers", name, "unpin"], { group }), refresh);
+    if (act === "unpin") dialogs.ask(`Unpin ${name}`, `Let another client have the messages of ${name}? The pinned one keeps what it has.`, "Unpin", () => post(["streams", stream, "consumers", name, "unpin"], { group }), early(refresh));
   };
   return refresh;
 }

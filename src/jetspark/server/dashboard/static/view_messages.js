@@ -2,7 +2,7 @@
 
 import { get, post, session } from "./api.js";
 import * as dialogs from "./dialogs.js";
-import { debounce, h, render } from "./dom.js";
+import { debounce, early, h, render } from "./dom.js";
 import * as f from "./format.js";
 import { card, empty, facts, json, parseJson, table } from "./parts.js";
 import { actOn, streamHead } from "./view_stream.js";
@@ -51,8 +51,7 @@ const columns = () => [
   { name: "Stored", num: true, cell: (row) => h("span", { title: row.time }, f.clock(row.time)) },
 ];
 
-export async function messages(name) {
-  const main = document.getElementById("main");
+export async function messages(main, name) {
   let latest;
   let trail = [0];
   const head = h("div");
@@ -96,6 +95,6 @@ export async function messages(name) {
     if (seq) openMessage(name, Number(seq), load);
     if (go === "back") { trail.pop(); load(); } else if (go) { trail.push(Number(go)); load(); }
   });
-  main.onclick = actOn(name, () => latest, refresh);
+  main.onclick = actOn(name, () => latest, early(refresh));
   return refresh;
 }

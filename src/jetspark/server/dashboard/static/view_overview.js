@@ -46,8 +46,7 @@ function commitBars(buckets) {
     h("div.bars-note", {}, `${f.count(total)} commits, up to … milliseconds each`));
 }
 
-export async function overview() {
-  const main = document.getElementById("main");
+export async function overview(main) {
   return async () => {
     const document_ = await get(["overview"]);
     const { figures, busiest, lagging } = document_;

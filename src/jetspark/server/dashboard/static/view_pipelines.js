@@ -26,8 +26,7 @@ function pipe(row) {
     h("p.faint.when", {}, [row.sink && `to ${row.sink}`, `reported ${row.age_s < 3 ? "now" : `${f.duration(row.age_s)} ago`}`].filter(Boolean).join(" · "))));
 }
 
-export async function pipelines() {
-  const main = document.getElementById("main");
+export async function pipelines(main) {
   return async () => {
     const { rows, bucket } = await get(["pipelines"]);
     render(main, h("div.head", {}, h("div.grow", {}, h("h1", {}, "Pipelines"))),

@@ -2,7 +2,7 @@
 
 import { get, session } from "./api.js";
 import * as dialogs from "./dialogs.js";
-import { h, render } from "./dom.js";
+import { early, h, render } from "./dom.js";
 import * as f from "./format.js";
 import { body, card, chip, consumerColumns, empty, facts, json, table, tile } from "./parts.js";
 import { plot } from "./plot.js";
@@ -69,14 +69,13 @@ function configuration(document_) {
   ]))), card("w6", "As JSON", "", body(json(config))));
 }
 
-export async function stream(name, tab) {
-  const main = document.getElementById("main");
+export async function stream(main, name, tab) {
   let latest;
   const refresh = async () => {
     latest = await get(["streams", name]);
     const content = tab === "config" ? configuration(latest) : tab === "consumers" ? h("div.grid", {}, consumers(latest)) : summary(latest);
     render(main, streamHead(name, tab, latest), content);
   };
-  main.onclick = actOn(name, () => latest, refresh);
+  main.onclick = actOn(name, () => latest, early(refresh));
   return refresh;
 }

@@ -1,15 +1,14 @@
 // All streams of the account: find, sort, page.
 
 import { get } from "./api.js";
-import { debounce, h, render } from "./dom.js";
+import { debounce, early, h, render } from "./dom.js";
 import * as f from "./format.js";
 import { card, empty, streamColumns, table } from "./parts.js";
 
 const SORTS = [["name", "Name"], ["in_rate", "Messages per second"], ["messages", "Messages"], ["bytes", "Size"], ["lag", "Most lag"], ["consumers", "Consumers"]];
 const PAGE = 200;
 
-export async function streams() {
-  const main = document.getElementById("main");
+export async function streams(main) {
   let offset = 0;
   const search = h("input", { type: "search", placeholder: "Find by name or subject", "aria-label": "Find streams", id: "search" });
   const sort = h("select", { "aria-label": "Sort by" }, SORTS.map(([value, words]) => h("option", { value }, words)));
@@ -30,9 +29,9 @@ export async function streams() {
   };
   list.addEventListener("click", (event) => {
     const go = event.target.dataset?.go;
-    if (go) { offset = Math.max(0, offset + Number(go) * PAGE); refresh(); }
+    if (go) { offset = Math.max(0, offset + Number(go) * PAGE); early(refresh)(); }
   });
-  search.addEventListener("input", debounce(() => { offset = 0; refresh(); }, 150));
-  sort.addEventListener("change", () => { offset = 0; refresh(); });
+  search.addEventListener("input", debounce(() => { offset = 0; early(refresh)(); }, 150));
+  sort.addEventListener("change", () => { offset = 0; early(refresh)(); });
   return refresh;
 }
