@@ -1,5 +1,6 @@
 """The `jetspark` command finds the subcommand and hands over."""
 
+import subprocess
 import sys
 from types import ModuleType
 
@@ -38,3 +39,9 @@ def test_the_server_gets_its_arguments_as_typed(monkeypatch: pytest.MonkeyPatch,
 
     assert received == [arguments]
     assert result.exit_code == 7
+
+
+def test_the_command_is_there_as_a_module_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "jetspark", "--version"], capture_output=True, text=True, check=True)
+
+    assert done.stdout.startswith("jetspark ")

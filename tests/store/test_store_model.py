@@ -53,6 +53,13 @@ class StoreMachine(RuleBasedStateMachine):
         for store in (self.file, self.memory):
             assert store.append(subject, len(header), header + payload, self.now_ns) == seq
 
+    @rule(subject=SUBJECTS, payloads=st.lists(PAYLOADS, min_size=1, max_size=12), later_ns=st.integers(0, 5))
+    def append_run(self, subject: bytes, payloads: list[bytes], later_ns: int) -> None:
+        self.now_ns += later_ns
+        seqs = [self.model.append(Stored(subject, b"", payload, self.now_ns)) for payload in payloads]
+        for store in (self.file, self.memory):
+            assert store.append_run(subject, payloads, self.now_ns) == seqs[0]
+
     @rule(subject=SUBJECTS, payload=PAYLOADS, gap=st.integers(1, 40))
     def append_at(self, subject: bytes, payload: bytes, gap: int) -> None:
         seq = self.model.last_seq + gap

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import i64
 
+from jetspark.broker import runs
 from jetspark.broker.gate import ACCEPT, PENDING
 from jetspark.broker.interest import Subscription
 from jetspark.broker.permissions import Permissions
@@ -216,6 +217,13 @@ class Session(OpHandler):
                 self.send_error(f'Permissions Violation for Publish with Reply of "{text_of(reply)}"')
                 return
         self.account.publish(self, subject, reply, header_size, body)
+
+    def on_run(self, subject: bytes, replies: list[bytes], bodies: list[bytes]) -> None:
+        if self.guarded or not runs.publish(self.account, subject, replies, bodies):
+            super().on_run(subject, replies, bodies)
+            return
+        self.in_msgs += len(bodies)
+        self.in_bytes += sum(map(len, bodies))
 
     def on_hpub(self, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
         if not self.headers:

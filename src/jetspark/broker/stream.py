@@ -174,6 +174,24 @@ class Stream:
             self._pass_over(subject, seq)
         return seq
 
+    def takes_runs(self) -> bool:
+        """Is nothing to be decided for a message without headers, so that many can be stored as one?"""
+        if not self.plain or self.room.is_tight or self.failed_until_ns > 0 or self.message_size_max >= 0:
+            return False
+        return not self.retention.limited and not self._ahead and not self.store.tracks_sequences
+
+    def put_run(self, subject: bytes, bodies: list[bytes]) -> i64:
+        """Store messages on one subject; the sequence of the first."""
+        first_seq = self.store.append_run(subject, bodies, max(self.broker.now_ns, self.store.last_ts_ns))
+        count: i64 = len(bodies)
+        # The last of them is offered like any other.
+        self.offered += count - 1
+        if self.filtered:
+            for consumer in self.filtered_for(subject):
+                consumer.offered += count - 1
+        self.offer(subject)
+        return first_seq
+
     def put_copy(self, seq: i64, ts_ns: i64, subject: bytes, header_size: i64, body: bytes) -> i64:
         """Store a message under the sequence and time it has in the stream it comes from."""
         self.store.append_at(seq, subject, header_size, body, ts_ns)

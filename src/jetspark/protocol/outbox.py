@@ -130,6 +130,29 @@ class Outbox:
         self.size += len(frame)
         return len(body)
 
+    def put_number_replies(self, subjects: list[bytes], sid: bytes, before: bytes, first: int, after: bytes) -> int:
+        """The same for consecutive numbers, one subject each. The bodies' size together."""
+        if COMPILED:
+            total = 0
+            number: i64 = first
+            for subject in subjects:
+                total += self.put_number_reply(subject, sid, before, number, after)
+                number += 1
+            return total
+        fixed_size = len(before) + len(after)
+        frames: list[bytes] = []
+        total = fixed_size * len(subjects)
+        for value, subject in enumerate(subjects, first):
+            digits = b"%d" % value
+            total += len(digits)
+            frames.append(
+                b"MSG %b %b %d\r\n%b%b%b\r\n" % (subject, sid, fixed_size + len(digits), before, digits, after)
+            )
+        joined = b"".join(frames)
+        self._parts.append(joined)
+        self.size += len(joined)
+        return total
+
     def put_delivery(
         self,
         subject: bytes,

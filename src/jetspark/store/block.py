@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from librt.vecs import append, vec
+from librt.vecs import append, extend, vec
 from mypy_extensions import i64
 
 from jetspark.store.block_summary import BlockSummary
@@ -72,6 +72,11 @@ class Block(BlockSummary):
         """The next index entry."""
         self.entries = append(self.entries, (offset << OFFSET_SHIFT) | subject_id)
         self.count += 1
+
+    def put_all(self, offsets: list[int], subject_id: i64) -> None:
+        """The same for several records of one subject."""
+        self.entries = extend(self.entries, [(offset << OFFSET_SHIFT) | subject_id for offset in offsets])
+        self.count += len(offsets)
 
     def put_absent(self) -> None:
         """An index entry for a sequence without a record."""

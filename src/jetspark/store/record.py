@@ -73,6 +73,15 @@ def encode_record_plain(seq_field: i64, ts_ns: i64, subject: bytes, header_size:
     return _PREFIX.pack(30 + len(subject) + len(body), seq_field, ts_ns, len(subject)) + subject + body
 
 
+def encode_records(first_seq: i64, ts_ns: i64, subject: bytes, bodies: list[bytes]) -> list[bytes]:
+    """Several messages of one subject and time, without headers: the records without their hashes."""
+    fixed_size = 30 + len(subject)
+    subject_size = len(subject)
+    pack = _PREFIX.pack
+    numbered = enumerate(bodies, first_seq)
+    return [pack(fixed_size + len(body), seq, ts_ns, subject_size) + subject + body for seq, body in numbered]
+
+
 def encode_tombstone(writer: BytesWriter, seq: i64, erase: bool, ts_ns: i64, subject: bytes, buried: i64) -> bytes:
     """Says that `seq` is gone, with its subject and length, so that counts can be kept without reading it."""
     seq_field: i64 = seq | NOTE_BIT

@@ -7,6 +7,7 @@ kept as a journal of sequences, so that they can be undone from the records them
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate
 
 from librt.vecs import append as push
 from librt.vecs import vec
@@ -17,41 +18,12 @@ from jetspark.store import queries
 from jetspark.store.block import Block
 from jetspark.store.block_head import HEAD_SIZE, BlockHead
 from jetspark.store.disk import Disk, DiskOp
-from jetspark.store.record import encode_record, encode_tombstone, record_hash, record_size
+from jetspark.store.marks import KilledBlock, Mark
+from jetspark.store.record import encode_record, encode_records, encode_tombstone, record_hash, record_size
 from jetspark.store.scan import GAP_MAX
 from jetspark.store.store_base import StoreBase, StoreOptions
 from jetspark.store.subject_state import SubjectState
 from jetspark.store.view import RecordView
-
-
-class KilledBlock:
-    """A block whose records all died at once, and what it had."""
-
-    def __init__(self, block: Block) -> None:
-        self.block: Block = block
-        self.live_count: i64 = block.live_count
-        self.live_bytes: i64 = block.live_bytes
-
-
-class Mark:
-    """Where a store stood when a commit was collected."""
-
-    def __init__(self) -> None:
-        self.first_seq: i64 = 0
-        self.last_seq: i64 = 0
-        self.last_ts_ns: i64 = 0
-        self.open_number: i64 = 0
-        self.open_size: i64 = 0
-        self.open_written_size: i64 = 0
-        self.open_count: i64 = 0
-        self.open_subject_count: i64 = 0
-        self.open_tombstone_count: i64 = 0
-        self.open_state_first_seq: i64 = 0
-        self.open_state_last_seq: i64 = 0
-        self.open_state_last_ts_ns: i64 = 0
-        self.removed_count: i64 = 0
-        self.killed_count: i64 = 0
-        self.purged: bool = False
 
 
 class StoreWriter(StoreBase):
@@ -186,6 +158,47 @@ class StoreWriter(StoreBase):
         self.last_ts_ns = ts_ns
         self.has_pending = True
         return seq
+
+    def append_run(self, subject: bytes, bodies: list[bytes], ts_ns: i64) -> i64:
+        """Store messages without headers one after the other, and return the sequence of the first."""
+        first_seq: i64 = self.last_seq + 1
+        # The first goes the usual way, which sees to it that block and subject are ready for the others.
+        self.append(subject, 0, bodies[0], ts_ns)
+        rest = bodies[1:]
+        size_max: i64 = sum(map(len, rest)) + len(rest) * record_size(len(subject), 0, 0)
+        if self.tracks_sequences or self.open.size + size_max >= self.block_size:
+            for body in rest:
+                self.append(subject, 0, body, ts_ns)
+        elif rest:
+            self.put_records(subject, encode_records(self.last_seq + 1, ts_ns, subject, rest))
+        return first_seq
+
+    def put_records(self, subject: bytes, records: list[bytes]) -> None:
+        """Encoded messages without headers to the end of the open block, which has room, and knows their subject."""
+        block = self.open
+        state = self.subjects[subject]
+        count: i64 = len(records)
+        sizes = list(map(len, records)) if self.memory else [len(record) + 8 for record in records]
+        if self.memory:
+            block.parts.extend(records)
+        else:
+            seed = block.seed
+            for record in records:
+                block.parts.append(record)
+                block.parts.append(record_hash(record, seed))
+        ends = list(accumulate(sizes, initial=block.size))
+        block.put_all(ends[:-1], state.block_index)
+        raw_size: i64 = ends[-1] - block.size
+        accounted: i64 = raw_size - 6 * count if self.memory else raw_size
+        block.size += raw_size
+        block.live_count += count
+        block.live_bytes += accounted
+        block.record_bytes += raw_size
+        state.message_count += count - 1
+        self.message_count += count
+        self.byte_count += accounted
+        self.last_seq += count
+        state.added(self.last_seq)
 
     def append_at(self, seq: i64, subject: bytes, header_size: i64, body: bytes, ts_ns: i64) -> i64:
         """Store a message under a sequence of the caller's choice, above the last; those between are burned."""

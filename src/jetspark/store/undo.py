@@ -13,7 +13,8 @@ from mypy_extensions import i64
 from jetspark.store.block import NO_RECORD, Block
 from jetspark.store.block_head import block_path, index_path
 from jetspark.store.disk import MKDIRS, REMOVE, SYNC_DIR, TRUNCATE, DiskOp
-from jetspark.store.store_writer import Mark, StoreWriter
+from jetspark.store.marks import Mark
+from jetspark.store.store_writer import StoreWriter
 from jetspark.store.subject_state import SubjectState
 
 
