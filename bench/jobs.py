@@ -77,6 +77,15 @@ def publishing(storage: str = "file", size: int = MESSAGE_SIZE, clients: int = 1
     return run
 
 
+def plain(run: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
+    """The same with our server as a machine without a C compiler has it; the other server does not know the variable."""
+
+    def run_plain(command: list[str], config: str | None, count: int) -> tuple[float, ...]:
+        return run(["env", "JETSPARK_PURE=1", *command], config, count)
+
+    return run_plain
+
+
 def close_all(connections: list[Connection]) -> None:
     for connection in connections:
         connection.close()
@@ -199,6 +208,7 @@ JOBS = [
         reference_count=10_000,
     ),
     Job("publish-memory", rate("publish, memory", 2.0), publishing("memory"), 600_000, 100_000),
+    Job("publish-plain", rate("publish, file, ours not compiled", 0.5), plain(publishing()), 300_000, 100_000),
     Job("pull-none", rate("pull, ack none, batches of 1,000", 2.0), pulling(ack=False), 600_000, 100_000),
     Job("pull-explicit", rate("pull, explicit acks, batches of 1,000", 1.5), pulling(ack=True), 400_000, 60_000),
     Job("push-flow", rate("push, flow control, ack none", 1.5), pushing, 600_000, 100_000),
