@@ -78,7 +78,7 @@ def publishing(storage: str = "file", size: int = MESSAGE_SIZE, clients: int = 1
 
 
 def plain(run: Callable[..., tuple[float, ...]]) -> Callable[..., tuple[float, ...]]:
-    """The same with our server as a machine without a C compiler has it; the other server does not know the variable."""
+    """The same with our server as a machine without a C compiler has it; the other does not know the variable."""
 
     def run_plain(command: list[str], config: str | None, count: int) -> tuple[float, ...]:
         return run(["env", "JETSPARK_PURE=1", *command], config, count)
