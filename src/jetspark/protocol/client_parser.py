@@ -85,6 +85,13 @@ class FrameSink:
         """One message, by its positions; an absent part is empty and in its place. False: the handler shall have it."""
         raise NotImplementedError
 
+    def take_like(self, data: bytes, position: i64, end: i64) -> i64:
+        """A frame like those before, but for its subject and numbers: where the next begins, -1 for any other.
+
+        Only compiled code asks, which reads all of it in one go; a frame that is not whole is any other.
+        """
+        return -1
+
 
 class ClientParser:
     """Splits the stream of one connection. After a ProtocolError it must not be fed again."""
@@ -205,6 +212,10 @@ class ClientParser:
         end: i64 = len(data)
         position: i64 = start
         while position < end:
+            like = self._sink_took_like(data, position, end)
+            if like > 0:
+                position = like
+                continue
             first: i64 = data[position]
             if first != _M and first != _H:
                 line_end: i64 = data.find(b"\r\n", position)
@@ -247,6 +258,13 @@ class ClientParser:
                     data, line.start_1, line.stop_1, line.start_3, line.stop_3, after, body, stop
                 )  # fmt: skip
         return False
+
+    def _sink_took_like(self, data: bytes, position: i64, end: i64) -> i64:
+        for sink in self.sinks:
+            after = sink.take_like(data, position, end)
+            if after > 0:
+                return after
+        return -1
 
     def _sink_took_plain(
         self, data: bytes, position: int, words: list[bytes], start: int, stop: int, has_header: bool

@@ -20,7 +20,8 @@ from jetspark.client.core.connection import ConnectionCore
 from jetspark.client.core.metadata import parse_metadata
 from jetspark.client.core.routes import Inbox
 from jetspark.client.errors import NotJetStreamMessageError
-from jetspark.protocol.client_parser import IS_NATIVE, FrameSink
+from jetspark.protocol.client_parser import IS_NATIVE, PAYLOAD_SIZE_MAX, FrameSink
+from jetspark.protocol.subjects import is_at
 
 # Elements between the positions of a row: subject, gap, reply, gap, headers, data, gap.
 ROW_STRIDE: Final = 7
@@ -50,6 +51,8 @@ _DOT: Final = 46
 _COLON: Final = 58
 _SPACE: Final = 32
 _CR: Final = 13
+_MESSAGE: Final = b"MSG "
+_LINE_END: Final = b"\r\n"
 
 
 class Columns:
@@ -91,8 +94,10 @@ class ColumnSink(FrameSink):
         self.wants_headers: bool = True
         # The header block of the first row there is, which tells of a pin.
         self.first_header: bytes = b""
-        # The part of the acknowledgement subject that does not change, learnt from the first one.
+        # The part of the acknowledgement subject that does not change, learnt from the first one; and the part of the
+        # line from the subject's end to the end of that.
         self._prefix: bytes = b""
+        self._between: bytes = b""
         # The numbers of the message at hand.
         self._value: i64 = 0
         self._delivery_count: i64 = 0
@@ -123,6 +128,7 @@ class ColumnSink(FrameSink):
         self.consumer_sequence = 0
         self.has_gap = False
         self._prefix = b""
+        self._between = b""
 
     def take_columns(self) -> Columns:
         """Everything collected so far; the sink is empty afterwards."""
@@ -159,8 +165,51 @@ class ColumnSink(FrameSink):
             return False
         if not self._read_numbers(data, reply_start, reply_stop):
             return False
+        if IS_NATIVE and not self._between:
+            self._between = data[subject_stop : reply_start + len(self._prefix)]
+        self._keep(data, subject_start, subject_stop, reply_start, reply_stop, header_start, body_start, body_stop)
+        return True
+
+    def take_like(self, data: bytes, position: i64, end: i64) -> i64:
+        between = self._between
+        if not between or position + 8 > end or not is_at(_MESSAGE, data, position, position + 4):
+            return -1
+        subject_start: i64 = position + 4
+        subject_stop: i64 = subject_start
+        while subject_stop < end and data[subject_stop] > _SPACE:
+            subject_stop += 1
+        at: i64 = subject_stop + len(between)
+        if subject_stop == subject_start or data[subject_stop:at] != between:
+            return -1
+        reply_stop: i64 = self._read_five(data, at, end)
+        if reply_stop < 0 or data[reply_stop] != _SPACE:
+            return -1
+        at = self._digits(data, reply_stop + 1, end)
+        # What is too long to be a size is somebody else's to refuse.
+        if at < 0 or self._value > PAYLOAD_SIZE_MAX or not is_at(_LINE_END, data, at, min(at + 2, end)):
+            return -1
+        body_start: i64 = at + 2
+        body_stop: i64 = body_start + self._value
+        if body_stop + 2 > end or not is_at(_LINE_END, data, body_stop, body_stop + 2):
+            return -1
+        reply_start: i64 = subject_stop + len(between) - len(self._prefix)
+        self._keep(data, subject_start, subject_stop, reply_start, reply_stop, body_start, body_start, body_stop)
+        return body_stop + 2
+
+    def _keep(
+        self,
+        data: bytes,
+        subject_start: i64,
+        subject_stop: i64,
+        reply_start: i64,
+        reply_stop: i64,
+        header_start: i64,
+        body_start: i64,
+        body_stop: i64,
+    ) -> None:
+        """A row of the message whose numbers were read, if it belongs to the read."""
         if self.has_gap or self.finished or not self._accept():
-            return True
+            return
         if self._base > CUT_ABOVE:
             # So much is kept that bytes of other subscriptions must not be kept with it.
             shift = subject_start
@@ -186,7 +235,6 @@ class ColumnSink(FrameSink):
         self.size += subject_stop - subject_start + reply_stop - reply_start + body_stop - header_start
         if self.inbox.waiters and self.is_ready():
             self.inbox.wake()
-        return True
 
     def is_ready(self) -> bool:
         """There is what a waiter waits for."""
@@ -259,36 +307,46 @@ class ColumnSink(FrameSink):
             if not self._learn(data[start:stop]):
                 return False
             size = len(self._prefix)
-        at: i64 = self._number(data, start + size, stop)
-        self._delivery_count = self._value
-        at = self._number(data, at, stop)
-        self._sequence = self._value
-        at = self._number(data, at, stop)
-        self._consumer_sequence = self._value
-        at = self._number(data, at, stop)
-        self._timestamp_ns = self._value
-        at = self._number(data, at, stop)
-        self._pending_count = self._value
-        return at > 0
+        at: i64 = self._read_five(data, start + size, len(data))
+        # A longer subject has more after them.
+        return at == stop or (at > 0 and data[at] == _DOT)
 
-    def _number(self, data: bytes, start: i64, stop: i64) -> i64:
-        """Read digits up to the next dot into `_value`; where the next token begins, or -1 when there are none."""
+    def _read_five(self, data: bytes, start: i64, end: i64) -> i64:
+        """Five numbers with dots between them; where the last one ends, -1 for anything else."""
+        at: i64 = self._digits(data, start, end)
+        self._delivery_count = self._value
+        if at < 0 or data[at] != _DOT:
+            return -1
+        at = self._digits(data, at + 1, end)
+        self._sequence = self._value
+        if at < 0 or data[at] != _DOT:
+            return -1
+        at = self._digits(data, at + 1, end)
+        self._consumer_sequence = self._value
+        if at < 0 or data[at] != _DOT:
+            return -1
+        at = self._digits(data, at + 1, end)
+        self._timestamp_ns = self._value
+        if at < 0 or data[at] != _DOT:
+            return -1
+        at = self._digits(data, at + 1, end)
+        self._pending_count = self._value
+        return at
+
+    def _digits(self, data: bytes, start: i64, end: i64) -> i64:
+        """Read digits into `_value`; where they end, -1 when there are none, too many, or the bytes end with them."""
         number: i64 = 0
         at: i64 = start
-        if start < 0:
-            return -1
-        while at < stop:
-            byte: i64 = data[at]
-            if byte == _DOT:
+        while at < end:
+            digit: i64 = data[at] - 48
+            if digit < 0 or digit > 9:
                 break
-            if byte < 48 or byte > 57:
-                return -1
-            number = number * 10 + byte - 48
+            number = number * 10 + digit
             at += 1
-        if at == start or at - start > 19 or number < 0:
+        if not start < at < end or at - start > 19 or number < 0:
             return -1
         self._value = number
-        return at + 1
+        return at
 
     def _learn(self, reply: bytes) -> bool:
         """Check an acknowledgement subject in full once, and remember what comes before its numbers."""
@@ -298,6 +356,7 @@ class ColumnSink(FrameSink):
             return False
         kept = tokens[:4] if count == 9 else tokens[:6]
         self._prefix = b".".join(kept) + b"."
+        self._between = b""
         return True
 
     def _read_numbers_plain(self, reply: bytes) -> bool:
