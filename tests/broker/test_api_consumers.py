@@ -3,7 +3,10 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jetspark.broker.consumer.writing import digits
 from jetspark.testing.broker_driver import BrokerDriver, FakeConnection
 
 
@@ -309,3 +312,13 @@ def test_starts_out_of_reach_are_no_trouble(client: FakeConnection, start: dict[
     make_consumer(client, **start)
 
     assert len(pull(client, 10)) == expected
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_the_digits_of_a_number_are_counted_without_writing_it(number: int) -> None:
+    assert digits(number) == len(str(number))
+
+
+@pytest.mark.parametrize("power", range(19))
+def test_the_digits_of_round_numbers_are_counted_right(power: int) -> None:
+    assert (digits(10**power), digits(10**power - 1)) == (power + 1, max(1, power))

@@ -41,6 +41,32 @@ def test_each_delivery_carries_its_own_time_however_often_it_repeats(times_ns: l
     assert out.take() == b"".join(b"MSG s 1 A.1.2.3.%d.5 0\r\n\r\n" % ts_ns for ts_ns in times_ns)
 
 
+DELIVERIES = st.tuples(
+    st.sampled_from([b"a", b"a.b", b"c"]),
+    st.sampled_from([b"1", b"22"]),
+    st.sampled_from([b"$JS.ACK.S.C.", b"A."]),
+    st.sampled_from([1, 1, 1, 2, 10_000]),
+    st.sampled_from([0, 9_999, 10_000, 99_999_999, 100_000_000, 2**62]),
+    st.sampled_from([0, 1, 4095, 4096, 70_000]),
+)
+
+
+@given(st.lists(DELIVERIES, max_size=12))
+def test_no_delivery_takes_anything_from_the_one_before(
+    deliveries: list[tuple[bytes, bytes, bytes, int, int, int]],
+) -> None:
+    out = Outbox()
+
+    for subject, sid, prefix, count, number, size in deliveries:
+        out.put_delivery(subject, sid, prefix, count, number, number, number, number, 0, b"x" * size)
+
+    expected = [
+        b"MSG %b %b %b%d.%d.%d.%d.%d %d\r\n%b\r\n" % (*one[:4], *[one[4]] * 4, one[5], b"x" * one[5])
+        for one in deliveries
+    ]
+    assert out.take() == b"".join(expected)
+
+
 def test_a_delivery_with_headers_is_an_hmsg() -> None:
     out = Outbox()
 

@@ -15,11 +15,14 @@ from mypy_extensions import i64
 COMPILED: Final[bool] = not __file__.endswith(".py")
 
 SPACE: Final = 32
+DOT: Final = 46
 
 
 # Four digits at a time from a table: a division a digit is what a number costs otherwise.
 FOUR_DIGITS: Final[list[bytes]] = [b"%04d" % number for number in range(10000)]
 SHORT_NUMBERS: Final[list[bytes]] = [b"%d" % number for number in range(10000)]
+# How a line ends that says a payload's size.
+SIZE_ENDINGS: Final[list[bytes]] = [b" %d\r\n" % number for number in range(4096)]
 
 
 def put_int(writer: BytesWriter, value: i64) -> None:
@@ -40,6 +43,16 @@ def put_int(writer: BytesWriter, value: i64) -> None:
     writer.write(FOUR_DIGITS[value - high * 10000])
 
 
+def put_size(writer: BytesWriter, size: i64) -> None:
+    """The end of a line: the size of what follows it."""
+    if size < len(SIZE_ENDINGS):
+        writer.write(SIZE_ENDINGS[size])
+        return
+    writer.append(SPACE)
+    put_int(writer, size)
+    writer.write(b"\r\n")
+
+
 class Outbox:
     """Frames waiting for one peer. `size` counts their bytes."""
 
@@ -52,6 +65,11 @@ class Outbox:
         self._last_ts_ns: i64 = -1
         self._text_ts_ns: i64 = -1
         self._ts_text: bytes = b""
+        # How the last first delivery without headers began, and what that was made of: the next begins alike.
+        self._head: bytes = b""
+        self._head_subject: bytes = b""
+        self._head_sid: bytes = b""
+        self._head_prefix: bytes = b""
 
     def take(self) -> bytes:
         """Everything written so far; the box is empty afterwards."""
@@ -169,34 +187,26 @@ class Outbox:
         """A stored message with the reply subject that acknowledges it: `<prefix>deliveries.sseq.cseq.ts.pending`."""
         if COMPILED:
             writer = self._writer
-            writer.write(b"HMSG " if header_size > 0 else b"MSG ")
-            writer.write(subject)
-            writer.append(SPACE)
-            writer.write(sid)
-            writer.append(SPACE)
-            writer.write(ack_prefix)
-            put_int(writer, deliveries)
-            writer.append(46)
-            put_int(writer, stream_seq)
-            writer.append(46)
-            put_int(writer, consumer_seq)
-            writer.append(46)
-            if ts_ns == self._last_ts_ns:
-                if ts_ns != self._text_ts_ns:
-                    self._text_ts_ns = ts_ns
-                    self._ts_text = str(ts_ns).encode("ascii")
-                writer.write(self._ts_text)
+            if header_size == 0 and deliveries == 1:
+                self._put_usual_head(subject, sid, ack_prefix)
             else:
-                self._last_ts_ns = ts_ns
-                put_int(writer, ts_ns)
-            writer.append(46)
-            put_int(writer, pending)
-            writer.append(SPACE)
-            if header_size > 0:
-                put_int(writer, header_size)
+                writer.write(b"HMSG " if header_size > 0 else b"MSG ")
+                writer.write(subject)
                 writer.append(SPACE)
-            put_int(writer, len(body))
-            writer.write(b"\r\n")
+                writer.write(sid)
+                writer.append(SPACE)
+                writer.write(ack_prefix)
+                put_int(writer, deliveries)
+                writer.append(DOT)
+            put_int(writer, stream_seq)
+            writer.append(DOT)
+            put_int(writer, consumer_seq)
+            self._put_time(ts_ns)
+            put_int(writer, pending)
+            if header_size > 0:
+                writer.append(SPACE)
+                put_int(writer, header_size)
+            put_size(writer, len(body))
             writer.write(body)
             writer.write(b"\r\n")
             self.size = len(writer)
@@ -208,3 +218,26 @@ class Outbox:
             frame = b"MSG %b %b %b %d\r\n%b\r\n" % (subject, sid, reply, len(body), body)
         self._parts.append(frame)
         self.size += len(frame)
+
+    def _put_usual_head(self, subject: bytes, sid: bytes, ack_prefix: bytes) -> None:
+        """Everything before the sequence of a first delivery. Identity is asked for, which costs nothing."""
+        if subject is not self._head_subject or sid is not self._head_sid or ack_prefix is not self._head_prefix:
+            self._head_subject = subject
+            self._head_sid = sid
+            self._head_prefix = ack_prefix
+            self._head = b"MSG " + subject + b" " + sid + b" " + ack_prefix + b"1."
+        self._writer.write(self._head)
+
+    def _put_time(self, ts_ns: i64) -> None:
+        """The time of a delivery between its dots."""
+        writer = self._writer
+        if ts_ns == self._last_ts_ns:
+            if ts_ns != self._text_ts_ns:
+                self._text_ts_ns = ts_ns
+                self._ts_text = b"." + str(ts_ns).encode("ascii") + b"."
+            writer.write(self._ts_text)
+            return
+        self._last_ts_ns = ts_ns
+        writer.append(DOT)
+        put_int(writer, ts_ns)
+        writer.append(DOT)

@@ -7,7 +7,6 @@ message is next (the consumer picks) and how it is written.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -68,7 +67,8 @@ class PullQueue:
 
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
-        self.waiting: deque[WaitingPull] = deque()
+        # A list, which compiled code handles natively; few wait at a time.
+        self.waiting: list[WaitingPull] = []
         self.is_prioritized: bool = False
         self._last_cleanup_ns: i64 = 0
 
@@ -102,12 +102,12 @@ class PullQueue:
     def rotate(self) -> None:
         """The first request had its turn and is not finished."""
         if len(self.waiting) > 1:
-            pull = self.waiting.popleft()
+            pull = self.waiting.pop(0)
             self.add(pull)
 
     def remove(self, pull: WaitingPull) -> None:
         if self.waiting and self.waiting[0] is pull:
-            self.waiting.popleft()
+            self.waiting.pop(0)
         elif pull in self.waiting:
             self.waiting.remove(pull)
 
@@ -121,7 +121,7 @@ class PullQueue:
     def drop_dead(self) -> None:
         """Forget requests whose inbox nobody listens on, and those past their time."""
         now_ns = self._consumer.broker.now_ns
-        kept: deque[WaitingPull] = deque()
+        kept: list[WaitingPull] = []
         for pull in self.waiting:
             if not self.has_interest(pull):
                 continue
@@ -161,13 +161,13 @@ class PullQueue:
     def end_all(self, block: bytes) -> None:
         """The consumer goes away."""
         waiting = self.waiting
-        self.waiting = deque()
+        self.waiting = []
         for pull in waiting:
             self.send(pull, block)
 
     def end_for_shutdown(self) -> None:
         waiting = self.waiting
-        self.waiting = deque()
+        self.waiting = []
         for pull in waiting:
             self.send(pull, headers.status_block(409, b"Server Shutdown", pull.remaining_headers()))
 
@@ -185,7 +185,7 @@ class PullQueue:
 
     def run_due(self, now_ns: i64) -> None:
         """End what has expired, send the heartbeats that are due."""
-        kept: deque[WaitingPull] = deque()
+        kept: list[WaitingPull] = []
         for pull in self.waiting:
             if 0 < pull.expires_at_ns <= now_ns:
                 self.send_timeout(pull)

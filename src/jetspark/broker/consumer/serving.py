@@ -53,10 +53,10 @@ def next_pull(consumer: Consumer) -> WaitingPull | None:
         turns -= 1
         pull = pulls.waiting[0]
         if 0 < pull.expires_at_ns <= now_ns:
-            pulls.waiting.popleft()
+            pulls.waiting.pop(0)
             pulls.send_timeout(pull)
         elif not pulls.has_interest(pull):
-            pulls.waiting.popleft()
+            pulls.waiting.pop(0)
         elif not consumer.pinning.is_needed:
             found = pull
             break
@@ -65,7 +65,7 @@ def next_pull(consumer: Consumer) -> WaitingPull | None:
             if fit > 0:
                 found = pull
                 break
-            pulls.waiting.popleft()
+            pulls.waiting.pop(0)
             if fit == 0:
                 passed_over.append(pull)
     for pull in passed_over:

@@ -5,7 +5,7 @@ One subscriber gets it written straight into its outbox; several, or one with pe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
@@ -17,6 +17,8 @@ from jetspark.protocol.outbox import Outbox
 
 if TYPE_CHECKING:
     from jetspark.broker.consumer.consumer import Consumer
+
+NINETEEN_DIGITS: Final = 10**18
 
 
 def delivery_size(consumer: Consumer) -> i64:
@@ -121,9 +123,12 @@ def reply_size(consumer: Consumer) -> i64:
 
 
 def digits(number: i64) -> i64:
+    # A time in nanoseconds, mostly; multiplying is faster than dividing, and must not run over.
+    if number >= NINETEEN_DIGITS:
+        return 19
     count: i64 = 1
-    left: i64 = number
-    while left >= 10:
-        left = left // 10
+    limit: i64 = 10
+    while number >= limit:
+        limit *= 10
         count += 1
     return count
