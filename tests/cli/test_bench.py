@@ -27,6 +27,7 @@ KINDS = {
     "js pub sync": ["bench", "js", "pub", "sync", "b.sync", "--stream", "B1", *SMALL[:2], *SMALL[4:]],
     "js pub async": ["bench", "js", "pub", "async", "b.async", "--stream", "B2", *SMALL],
     "js pub atomic": ["bench", "js", "pub", "batch", "b.atomic", "--stream", "B3", *SMALL],
+    "js pub fast": ["bench", "js", "pub", "fast", "b.fast", "--stream", "B10", "--max-outstanding-acks", "2", *SMALL],
     "js consume": ["bench", "js", "consume", "--stream", "B4", *SMALL],
     "js fetch": ["bench", "js", "fetch", "--stream", "B5", "--acks", "all", *SMALL],
     "js ordered": ["bench", "js", "ordered", "--stream", "B6", *SMALL],
@@ -121,6 +122,7 @@ DURATION_KINDS = {
     "js pub sync": ["bench", "js", "pub", "sync", "b.time1", "--stream", "T1", "--create", "--dedup", *SMALL[4:]],
     "js pub async": ["bench", "js", "pub", "async", "b.time2", "--stream", "T2", "--create", *SMALL[4:]],
     "js pub atomic": ["bench", "js", "pub", "atomic", "b.time3", "--stream", "T3", "--create", *SMALL[4:]],
+    "js pub fast": ["bench", "js", "pub", "fast", "b.time5", "--stream", "T5", "--create", "--dedup", *SMALL[4:]],
     "kv put": ["bench", "kv", "put", "--bucket", "T4", *SMALL[5:]],
 }
 
@@ -305,6 +307,8 @@ def test_too_few_messages_end_with_what_came(ours: Jetspark) -> None:
         ["bench", "pub", "s", "--msgs", "0"],
         ["bench", "pub", "s", "--msgs", "2", "--clients", "3"],
         ["bench", "js", "pub", "atomic", "s", "--batch", "1001"],
+        ["bench", "js", "pub", "fast", "s", "--batch", "65536"],
+        ["bench", "js", "pub", "fast", "s", "--max-outstanding-acks", "0"],
         ["bench", "pub", "s", "--size", "huge"],
         ["bench", "pub", "s", "--duration", "-1s"],
         ["bench", "pub", "s", "--duration", "1s", "--multisubject", "--multisubjectmax", "0"],

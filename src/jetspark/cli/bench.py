@@ -194,7 +194,7 @@ class PublishKinds(Noun):
 
 @click.group("pub", cls=PublishKinds)
 def js_pub() -> None:
-    """Publish JetStream messages: sync, async or in atomic batches."""
+    """Publish JetStream messages: sync, async, in atomic batches or in a fast one."""
 
 
 js.add_command(js_pub)
@@ -228,6 +228,27 @@ def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
     if options["batch"] > 1000:
         raise UsageError("an atomic batch holds at most 1,000 messages", hint="Give --batch 1000 or less.")
     _measure(settings, Kind.JS_ATOMIC, options)
+
+
+@js_pub.verb("fast")
+@click.argument("subject")
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH)
+@click.option(
+    "--max-outstanding-acks",
+    type=click.IntRange(1, 65_535),
+    default=1,
+    show_default=True,
+    help="So many acknowledgements may be owed before it waits",
+)
+@_with(*_STREAM, *_DEDUP)
+@pass_settings
+def js_pub_fast(settings: Settings, /, **options: Any) -> None:
+    """Publish one fast batch, acknowledged every so many messages: what was stored before a failure stays."""
+    if options["batch"] > 65_535:
+        raise UsageError(
+            "a fast batch is acknowledged every 65,535 messages or more often", hint="Give a lower --batch."
+        )
+    _measure(settings, Kind.JS_FAST, options)
 
 
 @js.verb("consume")
@@ -327,6 +348,7 @@ def _plan(kind: Kind, options: dict[str, Any]) -> Plan:
         size_bytes=options["size"],
         client_count=options["clients"],
         batch_count=options.get("batch", BATCH_COUNT),
+        outstanding_acks=options.get("max_outstanding_acks", 1),
         stream=options.get("stream", STREAM),
         consumer=options.get("consumer", CONSUMER),
         bucket=options.get("bucket", BUCKET),

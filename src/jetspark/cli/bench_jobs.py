@@ -75,6 +75,33 @@ class AtomicPublish(_BatchPublish):
         batch.commit(self.subject(first + count - 1), self.body, headers=headers)
 
 
+class FastPublish(Job):
+    """One fast batch; the server acknowledges every so often, and that is what is timed."""
+
+    def run(self) -> None:
+        """Everything in one batch, which ends with the share or with the time."""
+        meter, plan, size_bytes = self.meter, self.plan, len(self.body)
+        headers = plan.headers or None
+        before_ns = meter.start()
+        with self.jetstream.fast_batch(flow=plan.batch_count, outstanding_acks=plan.outstanding_acks) as batch:
+            acked_count = 0
+            for place in range(len(self.share)):
+                msg_id = f"{plan.run_id}-{self.share[place]}" if plan.dedup else None
+                batch.add(self.subject(place), self.body, headers=headers, msg_id=msg_id)
+                if batch.acked_count > acked_count:
+                    count, acked_count = batch.acked_count - acked_count, batch.acked_count
+                    after_ns = meter.done(count, count * size_bytes)
+                    meter.latencies_ns.append(after_ns - before_ns)
+                    self.pace()
+                    before_ns = meter.done(0, 0)
+                if meter.is_over:
+                    break
+        count = batch.acked_count - acked_count
+        after_ns = meter.done(count, count * size_bytes)
+        if count:
+            meter.latencies_ns.append(after_ns - before_ns)
+
+
 class Consume(Job):
     """A durable consumer's messages as they come, shared with the other clients."""
 
@@ -286,6 +313,7 @@ JOBS: dict[Kind, type[Job]] = {
     Kind.JS_SYNC: SyncPublish,
     Kind.JS_ASYNC: AsyncPublish,
     Kind.JS_ATOMIC: AtomicPublish,
+    Kind.JS_FAST: FastPublish,
     Kind.CONSUME: Consume,
     Kind.FETCH: Fetch,
     Kind.ORDERED: Ordered,
