@@ -35,7 +35,7 @@ notes and progress to stderr; `--json` gives documents instead of words; colours
 under `NO_COLOR`. Durations are written like `10s`, `5m`, `2h` or `1d12h`, sizes like `512`, `64KiB` or `1GiB`.
 
 Of `nats` these are not here: the option `--socks-proxy` (a context that asks for a proxy, or for `nsc`, is refused by
-name), `bench js pub fast`, and the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`,
+name), and the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`,
 `service`, `trace` and `traffic`. `jetspark server` runs a server; to manage others with `nats server` use that command.
 
 """

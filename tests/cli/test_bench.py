@@ -138,6 +138,29 @@ def test_a_duration_ends_the_run_instead_of_a_number(ours: Jetspark, kind: str) 
     assert document["elapsed_s"] >= 0.3
 
 
+@pytest.mark.parametrize("kind", ["js consume", "js fetch", "js ordered", "js get sync", "js get batch"])
+def test_a_reader_may_take_its_time(ours: Jetspark, kind: str) -> None:
+    arguments = [*KINDS[kind], "--msgs", "20", "--sleep", "10ms"]
+
+    document = ours.json(*arguments)
+
+    assert document["count"] == 20
+    # The last sleep may be after the last message was counted.
+    assert document["elapsed_s"] >= 0.01 * 19
+
+
+def test_atomic_batches_have_message_ids_when_asked(jetspark: Jetspark, name: str) -> None:
+    jetspark(
+        "bench", "js", "pub", "batch", name, "--stream", name, "--create", "--dedup", "--msgs", "20", "--batch", "7"
+    )
+
+    with connect(jetspark.url) as connection:
+        stream = connection.jetstream().stream(name)
+        ids = {stream.get_msg(seq).headers["Nats-Msg-Id"] for seq in range(1, 21)}
+        stream.delete()
+    assert len(ids) == 20
+
+
 def test_at_a_terminal_a_duration_has_a_bar_with_rate_and_time_left(ours: Jetspark) -> None:
     session = at_terminal(ours, "bench", "pub", "b.bar", "--duration", "1s")
 

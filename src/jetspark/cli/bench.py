@@ -90,6 +90,7 @@ _DEDUP: Final[tuple[Option, ...]] = (
     click.option("--dedupwindow", type=DURATION, default="2m", show_default=True, help="For how long ids are known"),
     click.option("--persistasync", is_flag=True, help="A new stream acknowledges before it has written"),
 )
+_SLEEP: Final = click.option("--sleep", type=DURATION, default=0, help="Sleep so long for each message")
 _IDLE: Final = click.option(
     "--idle", type=DURATION, default="10s", show_default=True, help="Give up when nothing came for so long"
 )
@@ -221,7 +222,7 @@ def js_pub_async(settings: Settings, /, **options: Any) -> None:
 
 @js_pub.verb("atomic", aliases=("batch",))
 @click.argument("subject")
-@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH, *_STREAM)
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH, *_STREAM, *_DEDUP)
 @pass_settings
 def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
     """Publish in batches that are stored together or not at all."""
@@ -252,7 +253,7 @@ def js_pub_fast(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("consume")
-@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE, _SLEEP)
 @pass_settings
 def js_consume(settings: Settings, /, **options: Any) -> None:
     """Consume from a durable consumer that the clients share."""
@@ -260,7 +261,7 @@ def js_consume(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("fetch")
-@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE, _SLEEP)
 @pass_settings
 def js_fetch(settings: Settings, /, **options: Any) -> None:
     """Fetch batches from a durable consumer that the clients share."""
@@ -268,7 +269,7 @@ def js_fetch(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("ordered")
-@_with(*_COMMON, *_COMPARE, _BATCH, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, _FILTER, *_STREAM, _IDLE, _SLEEP)
 @pass_settings
 def js_ordered(settings: Settings, /, **options: Any) -> None:
     """Read the stream in order; every client reads all of it."""
@@ -284,7 +285,7 @@ js.add_command(js_get)
 
 
 @js_get.verb("sync")
-@_with(*_COMMON, *_COMPARE, *_STREAM)
+@_with(*_COMMON, *_COMPARE, *_STREAM, _SLEEP)
 @pass_settings
 def js_get_sync(settings: Settings, /, **options: Any) -> None:
     """Get one message at a time by its sequence."""
@@ -292,7 +293,7 @@ def js_get_sync(settings: Settings, /, **options: Any) -> None:
 
 
 @js_get.verb("batch")
-@_with(*_COMMON, *_COMPARE, _BATCH, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_STREAM, _IDLE, _SLEEP)
 @click.option("--filter", "filter_subject", metavar="SUBJECT", help="Only messages of this subject")
 @pass_settings
 def js_get_batch(settings: Settings, /, **options: Any) -> None:
@@ -330,7 +331,7 @@ def kv_put(settings: Settings, /, **options: Any) -> None:
 
 
 @kv.verb("get")
-@_with(*_COMMON, *_COMPARE, *_BUCKET)
+@_with(*_COMMON, *_COMPARE, *_BUCKET, _SLEEP)
 @pass_settings
 def kv_get(settings: Settings, /, **options: Any) -> None:
     """Get values that `bench kv put` has put."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from jetspark.cli.clusters import members, show_leaders
 from jetspark.cli.connect import jetstream
 from jetspark.cli.consumer_group import consumer
 from jetspark.cli.consumer_show import CONSUMER_COLUMNS, consumer_row, consumer_sheet, is_pull, pins, state_sheet
@@ -13,7 +14,7 @@ from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import DURATION, human_count, human_duration, now_ns, wire_ns
 from jetspark.cli.names import consumer_argument, pick_consumer, pick_stream, stream_argument
 from jetspark.cli.output import echo, emit_json, show_table
-from jetspark.cli.stream_show import plain_document, word
+from jetspark.cli.stream_show import api_level, plain_document, word
 from jetspark.client.infos import ConsumerInfo
 
 names_option = click.option("--names", "-n", is_flag=True, help="Show just the names")
@@ -93,14 +94,17 @@ REPORT_COLUMNS = (
     "Ack Floor",
     "Waiting",
     "Pinned",
+    "API Level",
+    "Cluster",
 )
 
 
 @consumer.verb("report")
 @stream_argument
 @click.option("--raw", "-r", is_flag=True, help="Show unformatted numbers")
+@click.option("--leaders", "-l", is_flag=True, help="Show how many consumers each server of a cluster leads")
 @pass_settings
-def report(settings: Settings, stream: str | None, raw: bool) -> None:
+def report(settings: Settings, stream: str | None, raw: bool, leaders: bool) -> None:
     """Numbers of all consumers of a stream side by side."""
     with jetstream() as js:
         picked = pick_stream(js, stream)
@@ -111,8 +115,10 @@ def report(settings: Settings, stream: str | None, raw: bool) -> None:
     messages = picked.cached_info.state.messages
     title = f"Consumer report for {picked.name} with {human_count(len(found))} consumers"
     rows = (_report_row(one, messages, raw=raw) for one in found)
-    right = ("Ack Pending", "Redelivered", "Unprocessed", "Ack Floor", "Waiting")
+    right = ("Ack Pending", "Redelivered", "Unprocessed", "Ack Floor", "Waiting", "API Level")
     show_table(title, REPORT_COLUMNS, rows, right=right, empty=f"No Consumers defined on {picked.name}")
+    if leaders:
+        show_leaders((one.cluster for one in found), "Consumers")
 
 
 def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ...]:
@@ -131,6 +137,8 @@ def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ..
         count(one.ack_floor.stream_seq),
         count(one.num_waiting),
         ", ".join(pins(one)),
+        api_level(dict(one.config.metadata)),
+        members(one.cluster),
     )
 
 
