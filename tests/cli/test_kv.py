@@ -161,6 +161,8 @@ def test_revert_gives_a_key_its_earlier_value(jetspark: Jetspark, bucket: str) -
 
     entry = jetspark.json("kv", "get", bucket, "k")
     assert (entry["value"], entry["revision"]) == ("old", 3)
+    beyond = jetspark.run("kv", "revert", bucket, "k", "99", "--force")
+    assert (beyond.exit_code, "has no such revision" in beyond.stderr) == (4, True)
 
 
 def test_lists_of_buckets_and_keys(jetspark: Jetspark, bucket: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.cli.conftest import Jetspark
 from tests.cli.terminal import at_terminal
 
-from jetspark.cli.clusters import leaders, members, show_leaders
+from jetspark.cli.clusters import leaders, members, placed, show_leaders
 from jetspark.sync import connect
 
 
@@ -51,6 +52,43 @@ def test_leaders_are_counted_by_server_within_their_cluster(capsys: pytest.Captu
 
     assert leaders(found) == [("a", "C1", 1, 0.25), ("b", "C1", 3, 0.75), ("z", "C2", 1, 1.0)]
     assert rows_of(capsys.readouterr().out, "b") == [["b", "C1", "3", "********"]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ({}, True),
+        ({"server_name": re.compile("^b")}, True),
+        ({"server_name": re.compile("^x")}, False),
+        ({"cluster": re.compile("1$")}, True),
+        ({"cluster": re.compile("2$")}, False),
+        ({"leader": "a"}, True),
+        ({"leader": "b"}, False),
+        ({"leader": "a", "cluster": re.compile("2$")}, False),
+    ],
+    ids=str,
+)
+def test_things_are_found_by_where_a_cluster_has_them(wanted: dict[str, Any], found: bool) -> None:
+    assert placed(cluster("C1", "a", {"name": "b1", "current": True}), wanted) == found
+
+
+def test_streams_and_consumers_are_found_by_what_they_need(jetspark: Jetspark, name: str) -> None:
+    with connect(jetspark.url) as connection:
+        js = connection.jetstream()
+        js.create_stream(f"{name}N", subjects=[f"{name}.n"], storage="memory", allow_batched=True)
+        plain = js.create_stream(f"{name}P", subjects=[f"{name}.p"], storage="memory")
+        plain.create_consumer("plain")
+        plain.create_consumer("groups", priority_groups=["g"], priority_policy="overflow")
+
+    found = jetspark("stream", "find", "--subject", f"{name}.*", "--api-level", "4", "--names").split()
+    consumers = jetspark("consumer", "find", f"{name}P", "--api-level", "1", "--names").split()
+
+    assert found == [f"{name}N"]
+    assert consumers == ["groups"]
+    assert jetspark("consumer", "find", f"{name}P", "--replicas", "1", "--names").split() == ["groups", "plain"]
+    assert jetspark("consumer", "find", f"{name}P", "--replicas", "0", "--names") == ""
+    assert jetspark("stream", "find", "--cluster", ".", "--names") == ""
+    assert jetspark.run("stream", "find", "--server-name", "(").exit_code == 2
 
 
 def test_the_report_says_what_is_copied_and_how(jetspark: Jetspark, name: str) -> None:

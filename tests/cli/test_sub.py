@@ -122,7 +122,7 @@ def test_a_work_queue_is_shown_and_nothing_is_taken_from_it(jetspark: Jetspark, 
     assert f"[#1] Received JetStream message (direct): stream: {name} seq: 1 / subject: {name}.a" in shown
     assert [line for line in shown.splitlines() if line.startswith("m")] == ["m1", "m2", "m3"]
     assert [(one["stream_seq"], one["data"]) for one in filtered] == [(1, "m1"), (3, "m3")]
-    assert jetspark.json("stream", "state", name)["messages"] == 3
+    assert jetspark.json("stream", "state", name)["state"]["messages"] == 3
     assert jetspark("consumer", "ls", name, "--names") == ""
 
 

@@ -5,14 +5,33 @@ Decided here: the marks (`*` leads, `!` is behind or away) and when there is not
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
+
+import click
 
 from jetspark.cli.output import show_table
 
 # Stars of a server that leads everything in its cluster.
 STARS: Final = 10
+
+
+class _Pattern(click.ParamType[re.Pattern[str]]):
+    """A regular expression."""
+
+    name = "regex"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> re.Pattern[str]:
+        """Compile it, or say why it is none."""
+        try:
+            return re.compile(value)
+        except re.error as error:
+            self.fail(f"{value!r} is no regular expression: {error}", param, ctx)
+
+
+PATTERN: Final = _Pattern()
 
 # The `cluster` of an answer.
 Cluster = dict[str, Any] | None
@@ -32,6 +51,24 @@ def members(cluster: Cluster) -> str:
         is_behind = replica.get("offline") or not replica.get("current")
         found.append(f"{replica.get('name', '')}{'!' if is_behind else ''}")
     return ", ".join(sorted(found))
+
+
+def servers(cluster: Cluster) -> list[str]:
+    """The names of the servers that have it; none on a single server."""
+    if cluster is None or not is_clustered(cluster):
+        return []
+    return [str(cluster.get("leader", "")), *(str(one.get("name", "")) for one in cluster.get("replicas") or [])]
+
+
+def placed(cluster: Cluster, wanted: dict[str, Any]) -> bool:
+    """Is it where `find` was told to look? Names of servers and clusters are patterns, that of a leader is not."""
+    known = cluster or {}
+    server_name, name, leader = (wanted.get(key) for key in ("server_name", "cluster", "leader"))
+    return (
+        (server_name is None or any(re.search(server_name, one) for one in servers(cluster)))
+        and (name is None or bool(re.search(name, str(known.get("name", "")))))
+        and (leader is None or known.get("leader") == leader)
+    )
 
 
 def leaders(clusters: Iterable[Cluster]) -> list[tuple[str, str, int, float]]:

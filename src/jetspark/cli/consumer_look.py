@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from jetspark.cli.clusters import members, show_leaders
+from jetspark.cli.clusters import members, placed, servers, show_leaders
 from jetspark.cli.connect import jetstream
 from jetspark.cli.consumer_group import consumer
 from jetspark.cli.consumer_show import CONSUMER_COLUMNS, consumer_row, consumer_sheet, is_pull, pins, state_sheet
@@ -45,7 +45,8 @@ def ls(settings: Settings, stream: str | None, names: bool, no_select: bool) -> 
         raise click.UsageError("missing STREAM")
     with jetstream() as js:
         picked = pick_stream(js, stream)
-        _show_list(picked.consumers(), picked.name, settings, names=names)
+        # As with `nats`, a list in JSON is of names; whole documents come from `report` and `find`.
+        _show_list(picked.consumers(), picked.name, settings, names=names or settings.json)
 
 
 @consumer.verb("info", aliases=("nfo",))
@@ -71,7 +72,7 @@ def state(settings: Settings, stream: str | None, consumer: str | None, no_selec
     """State of a consumer: where it is and what it waits for."""
     found = _find_one(stream, consumer, no_select)
     if settings.json:
-        emit_json({key: value for key, value in plain_document(found.raw).items() if key != "config"})
+        emit_json(plain_document(found.raw))
     else:
         state_sheet(found).show()
 
@@ -152,6 +153,9 @@ def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ..
 @click.option("--pending", type=int, help="Fewer unprocessed messages than this")
 @click.option("--idle", type=DURATION, help="No delivery for so long")
 @click.option("--created", type=DURATION, help="Created longer ago than this")
+@click.option("--replicas", type=int, help="At most so many replicas")
+@click.option("--leader", metavar="SERVER", help="Led by this server")
+@click.option("--api-level", type=int, help="Needs at least this API level")
 @click.option("--pinned", is_flag=True, help="Every priority group has a pinned client")
 @click.option("--invert/--no-invert", default=False, help="Show those that do not match")
 @names_option
@@ -166,7 +170,7 @@ def find(settings: Settings, /, stream: str | None, invert: bool, names: bool, *
 
 def matches(one: ConsumerInfo, wanted: dict[str, Any], at_ns: int) -> bool:
     """Does a consumer meet every condition that was given?"""
-    idle, created = wanted.get("idle"), wanted.get("created")
+    idle, created, replicas, level = (wanted.get(key) for key in ("idle", "created", "replicas", "api_level"))
     active_ns = wire_ns(one.delivered.last_active) or wire_ns(one.created)
     below = (("waiting", one.num_waiting), ("ack_pending", one.num_ack_pending), ("pending", one.num_pending))
     conditions = [
@@ -177,6 +181,10 @@ def matches(one: ConsumerInfo, wanted: dict[str, Any], at_ns: int) -> bool:
         created is None or at_ns - wire_ns(one.created) >= created,
         not wanted.get("pinned")
         or (one.priority_groups and all(group.pinned_client_id for group in one.priority_groups)),
+        # Without a number of its own a consumer has its stream's; those who lead or follow are told.
+        replicas is None or (one.config.num_replicas or len(servers(one.cluster)) or 1) <= replicas,
+        level is None or int(api_level(dict(one.config.metadata))) >= level,
+        placed(one.cluster, wanted),
         *(wanted.get(key) is None or value < wanted[key] for key, value in below),
     ]
     return all(conditions)

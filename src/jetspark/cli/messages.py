@@ -5,13 +5,12 @@ from __future__ import annotations
 import shlex
 import subprocess
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from jetspark.cli.durations import SECOND_NS, clock_time, human_duration, local_time, now_ns
+from jetspark.cli.durations import clock_time, human_duration, local_time, now_ns
 from jetspark.cli.errors import CliError
 from jetspark.cli.output import echo, emit_json_line, message_document, text_of, write_bytes
 
@@ -43,8 +42,10 @@ def show_headers(headers: Headers) -> None:
 
 
 def iso_time(unix_ns: int) -> str:
-    """A moment for a script."""
-    return datetime.fromtimestamp(unix_ns / SECOND_NS, UTC).isoformat()
+    """A moment for a script, to the nanosecond."""
+    from jetspark.api.timestamps import format_time
+
+    return format_time(unix_ns)
 
 
 @dataclass(frozen=True, slots=True)

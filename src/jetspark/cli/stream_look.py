@@ -6,13 +6,22 @@ from typing import Any
 
 import click
 
+from jetspark.cli.clusters import PATTERN, placed
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import DURATION, human_count, local_time, now_ns, wire_ns
 from jetspark.cli.names import is_internal, pick_stream, stream_argument
 from jetspark.cli.output import Sheet, echo, emit_json, show_table
 from jetspark.cli.stream_group import stream
-from jetspark.cli.stream_show import NO_STREAMS, STREAM_COLUMNS, add_state, plain_document, stream_row, stream_sheet
+from jetspark.cli.stream_show import (
+    NO_STREAMS,
+    STREAM_COLUMNS,
+    add_state,
+    api_level,
+    plain_document,
+    stream_row,
+    stream_sheet,
+)
 from jetspark.client.infos import StreamInfo
 
 names_option = click.option("--names", "-n", is_flag=True, help="Show just the names")
@@ -37,7 +46,8 @@ def ls(settings: Settings, subject: str, names: bool, show_all: bool) -> None:
     """List the streams."""
     with jetstream() as js:
         found = [one for one in js.streams(subject) if show_all or not is_internal(one.name)]
-    _show_list(sorted(found, key=lambda one: one.name), settings, names=names)
+    # As with `nats`, a list in JSON is of names; whole documents come from `report` and `find`.
+    _show_list(sorted(found, key=lambda one: one.name), settings, names=names or settings.json)
 
 
 @stream.verb("info", aliases=("nfo", "i"))
@@ -65,7 +75,8 @@ def _show_stream(settings: Settings, name: str | None, no_select: bool, *, state
     with jetstream() as js:
         found = pick_stream(js, name).cached_info
     if settings.json:
-        emit_json(found.raw["state"] if state_only else plain_document(found.raw))
+        # Whole in either case, as with `nats`: a script picks `.state`.
+        emit_json(plain_document(found.raw))
     elif state_only:
         show_state(found)
     else:
@@ -86,6 +97,10 @@ def show_state(found: StreamInfo) -> None:
 @click.option("--consumers", type=int, help="Streams with fewer consumers than this")
 @click.option("--subject", default="", help="Streams with matching subjects")
 @click.option("--replicas", type=int, help="Streams with at most so many replicas")
+@click.option("--server-name", type=PATTERN, help="Streams on a server whose name matches")
+@click.option("--cluster", type=PATTERN, help="Streams in a cluster whose name matches")
+@click.option("--leader", metavar="SERVER", help="Streams that this server leads")
+@click.option("--api-level", type=int, help="Streams that need at least this API level")
 @click.option("--sourced", is_flag=True, help="Streams that source data from others")
 @click.option("--mirrored", is_flag=True, help="Streams that mirror others")
 @click.option("--invert/--no-invert", default=False, help="Show those that do not match")
@@ -101,6 +116,7 @@ def find(settings: Settings, /, subject: str, invert: bool, names: bool, **wante
 def matches(one: StreamInfo, wanted: dict[str, Any], at_ns: int) -> bool:
     """Does a stream meet every condition that was given?"""
     idle, created, consumers, replicas = (wanted.get(key) for key in ("idle", "created", "consumers", "replicas"))
+    level = wanted.get("api_level")
     last_ns = wire_ns(str(one.state.last_ts)) or wire_ns(one.created)
     conditions = [
         not wanted.get("empty") or one.state.messages == 0,
@@ -110,6 +126,8 @@ def matches(one: StreamInfo, wanted: dict[str, Any], at_ns: int) -> bool:
         replicas is None or one.config.num_replicas <= replicas,
         not wanted.get("sourced") or bool(one.config.sources),
         not wanted.get("mirrored") or one.config.mirror is not None,
+        level is None or int(api_level(dict(one.config.metadata))) >= level,
+        placed(one.cluster, wanted),
     ]
     return all(conditions)
 
