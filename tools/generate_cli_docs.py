@@ -34,9 +34,20 @@ missing on the line is asked for when a person is at the terminal, and is an err
 notes and progress to stderr; `--json` gives documents instead of words; colours and bars are left out in pipes and
 under `NO_COLOR`. Durations are written like `10s`, `5m`, `2h` or `1d12h`, sizes like `512`, `64KiB` or `1GiB`.
 
-Of `nats` these are not here: the option `--socks-proxy` (a context that asks for a proxy, or for `nsc`, is refused by
-name), `bench js pub fast`, and the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`,
-`service`, `trace` and `traffic`. `jetspark server` runs a server; to manage others with `nats server` use that command.
+Whoever comes from `nats` (0.4.0) finds these differences:
+
+| `nats` | `jetspark` |
+|---|---|
+| `--socks-proxy`, contexts with a proxy or `nsc` | refused by name |
+| the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`, `service`, `trace`, `traffic` | not here |
+| `server` manages servers | `server` runs one; to manage others use `nats server` |
+| `stream cluster`, `consumer cluster`, `account tls`, `account report connections`, `account report statistics` | not here |
+| `find --expression`, `account backup --check` and `-w`, `account restore --cluster` and `--tag` | not here |
+| every failure is exit code 1, a request that nobody answers is 0 | 2 wrong usage, 3 no connection, 4 not there, 5 timed out, 1 anything else |
+| `stream get --json` has headers and data in base64 | `headers` as an object, `data` as text; bytes that are no text are in `data_base64` |
+| `events` alone listens to the server's advisories | to JetStream's advisories and metrics; `--srv-advisory` adds the server's |
+| `stream view`, `stream graph` and `consumer graph` need a terminal | they work in pipes too, and with `--json` |
+| `top NAME` | also `top http://HOST:PORT` and `top PORT`, without a system account |
 
 """
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import pytest
 from tests.cli.conftest import Jetspark
 
 from jetspark.sync import connect
@@ -15,12 +17,34 @@ def test_info_shows_the_connection_the_usage_and_the_limits(jetspark: Jetspark) 
 
     for row in ("Account: $G", "Connected URL: " + jetspark.url, "Maximum Payload: 1.0 MiB", "Expires: never"):
         assert row in shown
+    assert "System Account: false" in shown
     assert "Account Usage:" in shown
     assert "Account Limits:" in shown
     document = jetspark.json("a", "info")
     assert document["jetstream"]["limits"]["max_storage"] == -1
     assert document["connected_url"] == jetspark.url
     assert document["rtt_ns"] > 0
+
+
+def test_info_tells_what_streams_have_reserved(jetspark: Jetspark, bucket: str) -> None:
+    jetspark("stream", "add", bucket, "--subjects", bucket, "--storage", "memory", "--max-bytes", "3GiB", "--defaults")
+
+    shown = jetspark("account", "info")
+    jetspark("stream", "rm", bucket, "--force")
+
+    assert re.search(r"Memory: [^\n]* of Unlimited \([\d.]+ GiB reserved\)", shown), shown
+
+
+@pytest.mark.parametrize("kind", ["jetspark", pytest.param("nats-server", marks=pytest.mark.oracle)])
+def test_info_says_whether_the_account_is_the_system_s(kind: str, tmp_path: Path) -> None:
+    command = server_command(kind)
+    if command is None:
+        pytest.skip(f"no {kind}: install the dev dependencies")
+    config = "accounts { SYS { users: [ {user: sys, password: pw} ] } }\nsystem_account: SYS\n"
+    with server_process(command, config_text=config) as server:
+        jetspark = Jetspark(f"nats://127.0.0.1:{server.port}", tmp_path)
+
+        assert "System Account: true" in jetspark("account", "info", "--user", "sys", "--password", "pw")
 
 
 def test_info_without_jetstream_says_so_and_is_no_failure(tmp_path: Path) -> None:

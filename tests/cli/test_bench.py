@@ -27,6 +27,7 @@ KINDS = {
     "js pub sync": ["bench", "js", "pub", "sync", "b.sync", "--stream", "B1", *SMALL[:2], *SMALL[4:]],
     "js pub async": ["bench", "js", "pub", "async", "b.async", "--stream", "B2", *SMALL],
     "js pub atomic": ["bench", "js", "pub", "batch", "b.atomic", "--stream", "B3", *SMALL],
+    "js pub fast": ["bench", "js", "pub", "fast", "b.fast", "--stream", "B10", "--max-outstanding-acks", "2", *SMALL],
     "js consume": ["bench", "js", "consume", "--stream", "B4", *SMALL],
     "js fetch": ["bench", "js", "fetch", "--stream", "B5", "--acks", "all", *SMALL],
     "js ordered": ["bench", "js", "ordered", "--stream", "B6", *SMALL],
@@ -121,6 +122,7 @@ DURATION_KINDS = {
     "js pub sync": ["bench", "js", "pub", "sync", "b.time1", "--stream", "T1", "--create", "--dedup", *SMALL[4:]],
     "js pub async": ["bench", "js", "pub", "async", "b.time2", "--stream", "T2", "--create", *SMALL[4:]],
     "js pub atomic": ["bench", "js", "pub", "atomic", "b.time3", "--stream", "T3", "--create", *SMALL[4:]],
+    "js pub fast": ["bench", "js", "pub", "fast", "b.time5", "--stream", "T5", "--create", "--dedup", *SMALL[4:]],
     "kv put": ["bench", "kv", "put", "--bucket", "T4", *SMALL[5:]],
 }
 
@@ -134,6 +136,29 @@ def test_a_duration_ends_the_run_instead_of_a_number(ours: Jetspark, kind: str) 
     assert document["duration_s"] == 0.3
     assert 0 < document["count"] < 100_000
     assert document["elapsed_s"] >= 0.3
+
+
+@pytest.mark.parametrize("kind", ["js consume", "js fetch", "js ordered", "js get sync", "js get batch"])
+def test_a_reader_may_take_its_time(ours: Jetspark, kind: str) -> None:
+    arguments = [*KINDS[kind], "--msgs", "20", "--sleep", "10ms"]
+
+    document = ours.json(*arguments)
+
+    assert document["count"] == 20
+    # The last sleep may be after the last message was counted.
+    assert document["elapsed_s"] >= 0.01 * 19
+
+
+def test_atomic_batches_have_message_ids_when_asked(jetspark: Jetspark, name: str) -> None:
+    jetspark(
+        "bench", "js", "pub", "batch", name, "--stream", name, "--create", "--dedup", "--msgs", "20", "--batch", "7"
+    )
+
+    with connect(jetspark.url) as connection:
+        stream = connection.jetstream().stream(name)
+        ids = {stream.get_msg(seq).headers["Nats-Msg-Id"] for seq in range(1, 21)}
+        stream.delete()
+    assert len(ids) == 20
 
 
 def test_at_a_terminal_a_duration_has_a_bar_with_rate_and_time_left(ours: Jetspark) -> None:
@@ -305,6 +330,8 @@ def test_too_few_messages_end_with_what_came(ours: Jetspark) -> None:
         ["bench", "pub", "s", "--msgs", "0"],
         ["bench", "pub", "s", "--msgs", "2", "--clients", "3"],
         ["bench", "js", "pub", "atomic", "s", "--batch", "1001"],
+        ["bench", "js", "pub", "fast", "s", "--batch", "65536"],
+        ["bench", "js", "pub", "fast", "s", "--max-outstanding-acks", "0"],
         ["bench", "pub", "s", "--size", "huge"],
         ["bench", "pub", "s", "--duration", "-1s"],
         ["bench", "pub", "s", "--duration", "1s", "--multisubject", "--multisubjectmax", "0"],

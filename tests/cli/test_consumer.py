@@ -143,7 +143,10 @@ def test_lists_reports_and_searches_show_the_consumers(stream: Jetspark, name: s
     assert stream("consumer", "find", name, "--push", "--names").split() == ["PUSH"]
     assert stream("consumer", "find", name, "--pending", "5", "--names") == ""
     assert stream("consumer", "find", name, "--bound", "--invert", "--names").split() == ["PULL", "PUSH"]
-    assert "num_pending" in stream.json("consumer", "state", name, "PULL")
+    state = stream.json("consumer", "state", name, "PULL")
+    assert (state["num_pending"], state["config"]["durable_name"]) == (5, "PULL")
+    assert stream.json("consumer", "ls", name) == ["PULL", "PUSH"]
+    assert [one["name"] for one in stream.json("consumer", "report", name)] == ["PULL", "PUSH"]
 
 
 def test_an_edit_changes_what_is_named_and_leaves_the_rest(stream: Jetspark, name: str) -> None:

@@ -94,6 +94,41 @@ def test_contexts_are_listed_shown_copied_and_removed(here: Jetspark, tmp_path: 
     assert here.run("context", "info", "a").exit_code == 4
 
 
+def test_a_copy_takes_what_the_line_says_instead(here: Jetspark, tmp_path: Path) -> None:
+    here("context", "add", "a", "--server", "nats://a:1", "--creds", "/c", "--colors", "blue", "--description", "first")
+
+    shown = here("context", "copy", "a", "b", "--server", "nats://b:2", "--description", "second", "--select")
+
+    assert "Color Scheme: blue" in shown
+    files = ContextFiles(tmp_path / "nats")
+    copied = files.load("b")
+    assert (copied["url"], copied["creds"], copied["description"]) == ("nats://b:2", "/c", "second")
+    assert copied["color_scheme"] == "blue"
+    assert files.selected() == "b"
+    assert files.load("a")["url"] == "nats://a:1"
+
+
+def test_a_context_is_shown_with_how_connecting_went(here: Jetspark) -> None:
+    here("context", "add", "live", "--server", here.url)
+    here("context", "add", "dead", "--server", "nats://127.0.0.1:1")
+
+    assert "Connection: OK" in here("context", "info", "live", "--connect")
+    assert here.json("context", "view", "live", "--connect")["connection"] == "OK"
+    dead = here("context", "info", "dead", "--connect")
+    assert "Connection: " in dead
+    assert "OK" not in dead
+    assert "Connection" not in here("context", "info", "live")
+
+
+def test_a_dash_goes_back_to_the_context_before(here: Jetspark, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        here("context", "add", name, "--server", "nats://a:1", "--select")
+
+    here("context", "-")
+
+    assert ContextFiles(tmp_path / "nats").selected() == "a"
+
+
 def test_a_context_that_cannot_be_used_is_named(here: Jetspark, tmp_path: Path) -> None:
     here("context", "add", "good", "--server", here.url)
     here("context", "add", "lost", "--creds", "/nonexistent.creds")

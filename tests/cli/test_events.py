@@ -69,6 +69,20 @@ def test_advisories_and_sampled_acks_arrive_as_documents(jetspark: Jetspark, buc
     assert process.returncode == 0
 
 
+def test_an_event_may_come_as_a_cloud_event(jetspark: Jetspark, bucket: str) -> None:
+    with (
+        listening(jetspark, "--cloudevent", "--filter", rf"stream_action.*{bucket}", "--count", "1") as process,
+        connect(jetspark.url) as connection,
+    ):
+        connection.jetstream().create_stream(bucket, subjects=[bucket], storage="memory").delete()
+        output, _ = process.communicate(timeout=20)
+
+    event = json.loads(output)
+    assert (event["specversion"], event["source"], event["subject"]) == ("1.0", "urn:nats:jetstream", "advisory")
+    assert event["type"] == event["data"]["type"] == "io.nats.jetstream.advisory.v1.stream_action"
+    assert (event["id"], event["time"]) == (event["data"]["id"], event["data"]["timestamp"])
+
+
 def test_events_kept_by_a_stream_are_read_from_it(jetspark: Jetspark, bucket: str) -> None:
     with connect(jetspark.url) as connection:
         js = connection.jetstream()

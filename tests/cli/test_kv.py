@@ -161,6 +161,8 @@ def test_revert_gives_a_key_its_earlier_value(jetspark: Jetspark, bucket: str) -
 
     entry = jetspark.json("kv", "get", bucket, "k")
     assert (entry["value"], entry["revision"]) == ("old", 3)
+    beyond = jetspark.run("kv", "revert", bucket, "k", "99", "--force")
+    assert (beyond.exit_code, "has no such revision" in beyond.stderr) == (4, True)
 
 
 def test_lists_of_buckets_and_keys(jetspark: Jetspark, bucket: str) -> None:
@@ -236,6 +238,27 @@ def test_a_bucket_mirrors_another_reads_from_itself_and_writes_to_the_other(jets
     assert not config.get("subjects")
 
 
+def test_a_mirror_cut_loose_is_a_bucket_of_its_own(jetspark: Jetspark, bucket: str) -> None:
+    origin = f"{bucket}_origin"
+    jetspark("kv", "add", origin)
+    jetspark("kv", "put", origin, "there", "1")
+    jetspark("kv", "add", bucket, "--mirror", origin)
+    with connect(jetspark.url) as connection, connection.jetstream().key_value(bucket).watch() as watcher:
+        assert next(entry for entry in watcher if entry is not None).key == "there"
+
+    edited = jetspark.run("kv", "edit", bucket, "--no-mirror")
+    jetspark("kv", "put", bucket, "here", "2")
+
+    assert edited.exit_code == 0
+    assert "Mirror Information:" not in edited.stdout
+    # The keys it had are not its own: a person has to hear of that.
+    assert f"stays stored as $KV.{origin}.>" in edited.stderr
+    config = jetspark.json("kv", "info", bucket)["config"]
+    assert (config.get("mirror"), config["mirror_direct"]) == (None, False)
+    assert config["subjects"] == [f"$KV.{bucket}.>"]
+    assert (jetspark.json("kv", "ls", bucket), jetspark.json("kv", "ls", origin)) == (["here"], ["there"])
+
+
 @pytest.mark.oracle
 def test_a_mirror_may_be_of_another_domain(nats_server: ServerProcess, tmp_path: Path, bucket: str) -> None:
     nats = Jetspark(url_of(nats_server), tmp_path)
@@ -255,6 +278,20 @@ def test_a_bucket_sources_another(jetspark: Jetspark, bucket: str) -> None:
 
     shown = jetspark("kv", "watch", bucket, "k", "--count", "1", "--json")
     assert json.loads(shown)["value"] == "v"
+
+
+def test_a_bucket_takes_from_more_buckets_when_edited(jetspark: Jetspark, bucket: str) -> None:
+    first, second = f"{bucket}_1", f"{bucket}_2"
+    for origin in (first, second):
+        jetspark("kv", "add", origin)
+        jetspark("kv", "put", origin, origin, "v")
+    jetspark("kv", "add", bucket, "--source", first)
+
+    shown = jetspark("kv", "edit", bucket, "--source", f"KV_{second}")
+
+    assert [line.split()[-1] for line in shown.splitlines() if "Source Bucket:" in line] == [first, second]
+    watched = jetspark("kv", "watch", bucket, "--count", "2", "--json")
+    assert {json.loads(line)["key"] for line in watched.splitlines()} == {first, second}
 
 
 @pytest.mark.parametrize(

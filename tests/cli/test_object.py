@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_a_file_comes_back_as_it_was_put(jetspark: Jetspark, bucket: str, file: 
     shown = jetspark("object", "info", bucket, "a/b.bin")
     assert f"Object information for {bucket} > a/b.bin" in shown
     assert "Size: 300 KiB" in shown
+    assert f"Digest: SHA-256 {hashlib.sha256(file.read_bytes()).hexdigest()}" in shown
     assert "kind: test" in shown
 
 

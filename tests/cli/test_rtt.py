@@ -14,7 +14,8 @@ def test_each_server_of_the_list_is_measured(jetspark: Jetspark) -> None:
     reached, unreached = found
     assert reached["url"] == jetspark.url
     row = reached["results"][0]
-    assert 0 < row["min_ns"] <= row["rtt_ns"] <= row["max_ns"]
+    assert 0 < row["min_ns"] <= row["rtt"] <= row["max_ns"]
+    assert (row["address"], row["url"], row["time"][-1]) == (jetspark.url, jetspark.url, "Z")
     assert "error" in unreached["results"][0]
     assert f"{jetspark.url}:\n" in jetspark("rtt")
 

@@ -88,7 +88,9 @@ def test_a_configuration_goes_to_a_file_and_comes_back(jetspark: Jetspark, name:
 
 def test_lists_and_reports_show_the_stream(stream: Jetspark, name: str) -> None:
     assert name in stream("stream", "ls", "--names").split()
-    assert name in stream.json("stream", "ls", "--names")
+    assert name in stream.json("stream", "ls")
+    assert name in [one["config"]["name"] for one in stream.json("stream", "report")]
+    assert stream.json("stream", "state", name).keys() == stream.json("stream", "info", name).keys()
     assert any(name in line and " 5 " in line for line in stream("stream", "ls").splitlines())
     assert any(name in line and "Memory" in line for line in stream("stream", "report", "--messages").splitlines())
     assert stream("stream", "ls", "--names", "--subject", f"{name}.a").split() == [name]

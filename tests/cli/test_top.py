@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Jetspark
 
 from jetspark.cli.context import Settings
-from jetspark.cli.top import Sample, monitor_url, rates, stream_rates
+from jetspark.cli.monitoring import monitor_url, names_a_server
+from jetspark.cli.top import Sample, Wanted, connection_rows, rates, stream_rates
 from jetspark.sync import connect
-from jetspark.testing.processes import ServerProcess
+from jetspark.testing.processes import ServerProcess, server_command, server_process
+
+WITH_A_SYSTEM_ACCOUNT = """
+server_name: here
+accounts {
+  SYS { users: [ {user: sys, password: pw} ] }
+  APP { jetstream: enabled, users: [ {user: app, password: pw} ] }
+}
+system_account: SYS
+no_auth_user: app
+"""
 
 
 def sample(second: int, in_msgs: int, last_seq: int) -> Sample:
@@ -47,6 +59,77 @@ def test_a_sample_can_be_saved(ours: Jetspark, our_server: ServerProcess, tmp_pa
     ours("top", str(our_server.monitor_port), "--output", str(path), "-d", "10ms")
 
     assert "NATS server version" in path.read_text()
+
+
+def test_what_each_connection_subscribes_to_is_shown_when_asked(
+    jetspark: Jetspark, either_server: ServerProcess, bucket: str
+) -> None:
+    target = str(either_server.monitor_port)
+    with connect(jetspark.url) as connection:
+        connection.subscribe(f"{bucket}.x")
+        connection.flush()
+
+        document = jetspark.json("top", target, "--subs", "-d", "10ms")
+        plain = jetspark.json("top", target, "-d", "10ms")
+        lines = jetspark("top", target, "--subs", "--delimiter", ";", "-d", "10ms").splitlines()
+
+    assert any(f"{bucket}.x" in one.get("subscriptions_list", []) for one in document["connections"])
+    assert not any("subscriptions_list" in one for one in plain["connections"])
+    assert lines[0].split(";")[:2] == ["Host", "CID"]
+    assert lines[0].endswith(";Idle;Subscriptions")
+    assert any(line.endswith(f"{bucket}.x") for line in lines[1:])
+
+
+def test_a_sample_is_saved_with_a_delimiter_for_a_spreadsheet(
+    ours: Jetspark, our_server: ServerProcess, tmp_path: Path
+) -> None:
+    path = tmp_path / "top.csv"
+
+    ours("top", str(our_server.monitor_port), "-o", str(path), "--delimiter", ",", "-d", "10ms")
+
+    assert path.read_text().startswith("Host,CID,Name,Subs,")
+    assert ours.run("top", str(our_server.monitor_port), "--delimiter", "::", "--once").exit_code == 2
+
+
+def test_addresses_are_looked_up_when_asked() -> None:
+    seen = Sample({}, [{"ip": "127.0.0.1", "port": 9}], [])
+
+    def hosts(*, lookup: bool) -> list[str]:
+        wanted = Wanted(sort="cid", limit=1, streams=False, subs=False, lookup=lookup, raw=False, delimiter="")
+        return [row[0] for row in connection_rows(seen, wanted)]
+
+    assert hosts(lookup=False) == ["127.0.0.1:9"]
+    # Whatever this machine calls itself.
+    assert hosts(lookup=True)[0].rpartition(":")[0] == socket.gethostbyaddr("127.0.0.1")[0]
+
+
+@pytest.mark.parametrize("kind", ["jetspark", pytest.param("nats-server", marks=pytest.mark.oracle)])
+def test_a_server_is_asked_by_its_name_through_the_system_account(kind: str, tmp_path: Path) -> None:
+    command = server_command(kind)
+    if command is None:
+        pytest.skip(f"no {kind}: install the dev dependencies")
+    with server_process(command, config_text=WITH_A_SYSTEM_ACCOUNT) as server:
+        cli = Jetspark(f"nats://{server.host}:{server.port}", tmp_path)
+        with connect(cli.url, name="the-worker") as connection:
+            connection.jetstream().create_stream("S", subjects=["s"], storage="memory")
+            system = ("--user", "sys", "--password", "pw")
+
+            document = cli.json("top", "here", "-d", "10ms", *system)
+            elsewhere = cli.run("top", "elsewhere", "-d", "10ms", "--timeout", "300ms", *system)
+            refused = cli.run("top", "here", "-d", "10ms", "--timeout", "300ms")
+
+    assert document["server_name"] == "here"
+    assert "the-worker" in [one.get("name") for one in document["connections"]]
+    assert [one["name"] for one in document["streams"]] == ["S"]
+    assert (elsewhere.exit_code, "no server elsewhere" in elsewhere.stderr) == (4, True)
+    assert "system account" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "is_name"), [("east-1", True), ("9000", False), ("host:9000", False), ("http://h", False), (None, False)]
+)
+def test_a_word_alone_is_a_server_s_name(target: str | None, is_name: bool) -> None:
+    assert names_a_server(target) == is_name
 
 
 def test_several_samples_end_by_themselves(ours: Jetspark, our_server: ServerProcess) -> None:

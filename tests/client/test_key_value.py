@@ -155,4 +155,5 @@ async def test_a_mirror_is_read_under_its_own_name_and_written_at_its_origin(
     assert seen == [b"1", b"2"]
     assert (await bucket.get("a")).value == (await opened.get("a")).value == b"2"
     assert await opened.keys() == ["a"]
+    assert {bucket.bucket, mirror.bucket} <= set(await jetstream.key_value_names())
     await jetstream.delete_key_value(mirror.bucket)

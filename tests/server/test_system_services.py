@@ -44,6 +44,20 @@ async def test_only_the_system_account_may_look_at_the_server(start_server: Star
     assert await ask(user, "$SYS.REQ.SERVER.PING.VARZ") is None
 
 
+async def test_a_user_is_told_whether_its_account_is_the_system_s(start_server: StartServer) -> None:
+    running = await start_server(config=CONFIG)
+    told = {}
+    for user in ("sys", "app"):
+        client = await running.connect()
+        client.connect(user=user, protocol=1, **{"pass": "pw"})
+        await client.until_pong()
+        told[user] = await client.read_info()
+
+    assert told["sys"]["acc_is_sys"] is True
+    assert "acc_is_sys" not in told["app"]
+    assert (told["sys"]["remote_account"], told["app"]["remote_account"]) == ("SYS", "APP")
+
+
 async def test_a_user_sees_the_connections_of_its_own_account(start_server: StartServer) -> None:
     running = await start_server(config=CONFIG)
     await login(running, "sys")

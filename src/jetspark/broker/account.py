@@ -34,6 +34,8 @@ class Account:
         self.interest = Interest()
         self.jetstream = JetStream(broker, self)
         self.session_count: int = 0
+        # Its users may look at the whole server.
+        self.is_system = False
         # Push consumers by deliver subject, to learn when somebody starts or stops listening there.
         self._listeners: dict[bytes, list[Consumer]] = {}
 

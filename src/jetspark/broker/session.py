@@ -311,7 +311,10 @@ class Session(OpHandler):
         if not self.first_ping_answered:
             self.first_ping_answered = True
             if self.protocol >= 1:
-                self.send_info({"connect_info": True, "remote_account": self.account.name})
+                extra: dict[str, Any] = {"connect_info": True, "remote_account": self.account.name}
+                if self.account.is_system:
+                    extra["acc_is_sys"] = True
+                self.send_info(extra)
 
     def on_pong(self) -> None:
         self.pings_out = 0

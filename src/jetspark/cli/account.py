@@ -94,6 +94,7 @@ def _add_connection(sheet: Sheet, connection: Connection, user: dict[str, Any], 
     sheet.row_if("User", user.get("user"))
     sheet.row_if("Account", user.get("account"))
     if user:
+        sheet.row("System Account", str(bool(server.get("acc_is_sys"))).lower())
         expires_ns = int(user.get("expires") or 0)
         sheet.row("Expires", human_duration(expires_ns) if expires_ns else "never")
     sheet.row("Client ID", server.get("client_id", 0))
@@ -143,8 +144,11 @@ def _add_limits(sheet: Sheet, tier: dict[str, Any]) -> None:
     def allowed(name: str) -> int:
         return int(limits.get(name, -1))
 
-    sheet.row("Storage", _of(int(tier.get("storage", 0)), allowed("max_storage")))
-    sheet.row("Memory", _of(int(tier.get("memory", 0)), allowed("max_memory")))
+    for label, name in (("Storage", "storage"), ("Memory", "memory")):
+        # What streams with a maximum size may still fill.
+        reserved = int(tier.get(f"reserved_{name}", 0))
+        kept = f" ({human_size(reserved)} reserved)" if reserved > 0 else ""
+        sheet.row(label, _of(int(tier.get(name, 0)), allowed(f"max_{name}")) + kept)
     for label, name in (
         ("Storage Per Stream", "storage_max_stream_bytes"),
         ("Memory Per Stream", "memory_max_stream_bytes"),

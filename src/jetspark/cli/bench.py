@@ -90,6 +90,7 @@ _DEDUP: Final[tuple[Option, ...]] = (
     click.option("--dedupwindow", type=DURATION, default="2m", show_default=True, help="For how long ids are known"),
     click.option("--persistasync", is_flag=True, help="A new stream acknowledges before it has written"),
 )
+_SLEEP: Final = click.option("--sleep", type=DURATION, default=0, help="Sleep so long for each message")
 _IDLE: Final = click.option(
     "--idle", type=DURATION, default="10s", show_default=True, help="Give up when nothing came for so long"
 )
@@ -194,7 +195,7 @@ class PublishKinds(Noun):
 
 @click.group("pub", cls=PublishKinds)
 def js_pub() -> None:
-    """Publish JetStream messages: sync, async or in atomic batches."""
+    """Publish JetStream messages: sync, async, in atomic batches or in a fast one."""
 
 
 js.add_command(js_pub)
@@ -221,7 +222,7 @@ def js_pub_async(settings: Settings, /, **options: Any) -> None:
 
 @js_pub.verb("atomic", aliases=("batch",))
 @click.argument("subject")
-@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH, *_STREAM)
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH, *_STREAM, *_DEDUP)
 @pass_settings
 def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
     """Publish in batches that are stored together or not at all."""
@@ -230,8 +231,29 @@ def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
     _measure(settings, Kind.JS_ATOMIC, options)
 
 
+@js_pub.verb("fast")
+@click.argument("subject")
+@_with(*_COMMON, *_COMPARE, *_PUBLISH, _BATCH)
+@click.option(
+    "--max-outstanding-acks",
+    type=click.IntRange(1, 65_535),
+    default=1,
+    show_default=True,
+    help="So many acknowledgements may be owed before it waits",
+)
+@_with(*_STREAM, *_DEDUP)
+@pass_settings
+def js_pub_fast(settings: Settings, /, **options: Any) -> None:
+    """Publish one fast batch, acknowledged every so many messages: what was stored before a failure stays."""
+    if options["batch"] > 65_535:
+        raise UsageError(
+            "a fast batch is acknowledged every 65,535 messages or more often", hint="Give a lower --batch."
+        )
+    _measure(settings, Kind.JS_FAST, options)
+
+
 @js.verb("consume")
-@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE, _SLEEP)
 @pass_settings
 def js_consume(settings: Settings, /, **options: Any) -> None:
     """Consume from a durable consumer that the clients share."""
@@ -239,7 +261,7 @@ def js_consume(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("fetch")
-@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_CONSUMER, _FILTER, *_STREAM, _IDLE, _SLEEP)
 @pass_settings
 def js_fetch(settings: Settings, /, **options: Any) -> None:
     """Fetch batches from a durable consumer that the clients share."""
@@ -247,7 +269,7 @@ def js_fetch(settings: Settings, /, **options: Any) -> None:
 
 
 @js.verb("ordered")
-@_with(*_COMMON, *_COMPARE, _BATCH, _FILTER, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, _FILTER, *_STREAM, _IDLE, _SLEEP)
 @pass_settings
 def js_ordered(settings: Settings, /, **options: Any) -> None:
     """Read the stream in order; every client reads all of it."""
@@ -263,7 +285,7 @@ js.add_command(js_get)
 
 
 @js_get.verb("sync")
-@_with(*_COMMON, *_COMPARE, *_STREAM)
+@_with(*_COMMON, *_COMPARE, *_STREAM, _SLEEP)
 @pass_settings
 def js_get_sync(settings: Settings, /, **options: Any) -> None:
     """Get one message at a time by its sequence."""
@@ -271,7 +293,7 @@ def js_get_sync(settings: Settings, /, **options: Any) -> None:
 
 
 @js_get.verb("batch")
-@_with(*_COMMON, *_COMPARE, _BATCH, *_STREAM, _IDLE)
+@_with(*_COMMON, *_COMPARE, _BATCH, *_STREAM, _IDLE, _SLEEP)
 @click.option("--filter", "filter_subject", metavar="SUBJECT", help="Only messages of this subject")
 @pass_settings
 def js_get_batch(settings: Settings, /, **options: Any) -> None:
@@ -309,7 +331,7 @@ def kv_put(settings: Settings, /, **options: Any) -> None:
 
 
 @kv.verb("get")
-@_with(*_COMMON, *_COMPARE, *_BUCKET)
+@_with(*_COMMON, *_COMPARE, *_BUCKET, _SLEEP)
 @pass_settings
 def kv_get(settings: Settings, /, **options: Any) -> None:
     """Get values that `bench kv put` has put."""
@@ -327,6 +349,7 @@ def _plan(kind: Kind, options: dict[str, Any]) -> Plan:
         size_bytes=options["size"],
         client_count=options["clients"],
         batch_count=options.get("batch", BATCH_COUNT),
+        outstanding_acks=options.get("max_outstanding_acks", 1),
         stream=options.get("stream", STREAM),
         consumer=options.get("consumer", CONSUMER),
         bucket=options.get("bucket", BUCKET),

@@ -69,10 +69,43 @@ class AtomicPublish(_BatchPublish):
 
     def publish_batch(self, first: int, count: int) -> None:
         """All but one, then commit with the last."""
-        batch, headers = self.jetstream.batch(), self.plan.headers or None
-        for place in range(first, first + count - 1):
-            batch.add(self.subject(place), self.body, headers=headers)
-        batch.commit(self.subject(first + count - 1), self.body, headers=headers)
+        batch, last = self.jetstream.batch(), first + count - 1
+        for place in range(first, last):
+            batch.add(self.subject(place), self.body, headers=self._headers(place))
+        batch.commit(self.subject(last), self.body, headers=self._headers(last))
+
+    def _headers(self, place: int) -> dict[str, str] | None:
+        plan = self.plan
+        if not plan.dedup:
+            return plan.headers or None
+        return {**plan.headers, "Nats-Msg-Id": f"{plan.run_id}-{self.share[place]}"}
+
+
+class FastPublish(Job):
+    """One fast batch; the server acknowledges every so often, and that is what is timed."""
+
+    def run(self) -> None:
+        """Everything in one batch, which ends with the share or with the time."""
+        meter, plan, size_bytes = self.meter, self.plan, len(self.body)
+        headers = plan.headers or None
+        before_ns = meter.start()
+        with self.jetstream.fast_batch(flow=plan.batch_count, outstanding_acks=plan.outstanding_acks) as batch:
+            acked_count = 0
+            for place in range(len(self.share)):
+                msg_id = f"{plan.run_id}-{self.share[place]}" if plan.dedup else None
+                batch.add(self.subject(place), self.body, headers=headers, msg_id=msg_id)
+                if batch.acked_count > acked_count:
+                    count, acked_count = batch.acked_count - acked_count, batch.acked_count
+                    after_ns = meter.done(count, count * size_bytes)
+                    meter.latencies_ns.append(after_ns - before_ns)
+                    self.pace()
+                    before_ns = meter.done(0, 0)
+                if meter.is_over:
+                    break
+        count = batch.acked_count - acked_count
+        after_ns = meter.done(count, count * size_bytes)
+        if count:
+            meter.latencies_ns.append(after_ns - before_ns)
 
 
 class Consume(Job):
@@ -94,7 +127,7 @@ class Consume(Job):
         """The durable consumer is shared: whoever made it takes it away."""
 
     def _consume(self, consumer: Consumer) -> None:
-        meter, wanted = self.meter, len(self.share)
+        meter, wanted, sleep_s = self.meter, len(self.share), self.plan.sleep_s
         with consumer.consume(max_messages=self.plan.batch_count) as messages:
             chunk_start_ns = meter.start()
             count = byte_count = chunk_count = 0
@@ -110,6 +143,8 @@ class Consume(Job):
                 count += 1
                 chunk_count += 1
                 byte_count += len(message.data)
+                if sleep_s:
+                    time.sleep(sleep_s)
                 self._acknowledge(message, meter.count + count)
                 if chunk_count >= self.chunk_count:
                     now_ns = meter.done(count, byte_count)
@@ -176,6 +211,8 @@ class Fetch(Job):
             batch = self.consumer.fetch(wanted, expires=plan.idle_timeout_s)
             if not batch:
                 raise self.too_few()
+            if plan.sleep_s:
+                time.sleep(plan.sleep_s * len(batch))
             self._acknowledge(batch)
             after_ns = meter.done(len(batch), sum(len(message.data) for message in batch))
             meter.latencies_ns.append(after_ns - before_ns)
@@ -225,7 +262,9 @@ class GetBatch(Job):
                 raise self.too_few()
             after_ns = meter.done(count, size_bytes)
             meter.latencies_ns.append(after_ns - before_ns)
-            before_ns = after_ns
+            if self.plan.sleep_s:
+                time.sleep(self.plan.sleep_s * count)
+            before_ns = meter.done(0, 0)
 
     def _get(self, wanted: int) -> tuple[int, int]:
         # With a subject the first sequence is where to look from; without one it would have to be there.
@@ -286,6 +325,7 @@ JOBS: dict[Kind, type[Job]] = {
     Kind.JS_SYNC: SyncPublish,
     Kind.JS_ASYNC: AsyncPublish,
     Kind.JS_ATOMIC: AtomicPublish,
+    Kind.JS_FAST: FastPublish,
     Kind.CONSUME: Consume,
     Kind.FETCH: Fetch,
     Kind.ORDERED: Ordered,

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     JS_SYNC = "js pub sync"
     JS_ASYNC = "js pub async"
     JS_ATOMIC = "js pub atomic"
+    JS_FAST = "js pub fast"
     CONSUME = "js consume"
     FETCH = "js fetch"
     ORDERED = "js ordered"
@@ -57,6 +58,7 @@ class Plan:
     size_bytes: int = 128
     client_count: int = 1
     batch_count: int = BATCH_COUNT
+    outstanding_acks: int = 1
     stream: str = STREAM
     consumer: str = CONSUMER
     bucket: str = BUCKET
@@ -121,6 +123,7 @@ class Plan:
             Kind.JS_SYNC: "each publish until its acknowledgement",
             Kind.JS_ASYNC: f"each batch of {batch} until its last acknowledgement",
             Kind.JS_ATOMIC: f"each atomic batch of {batch} until it is stored",
+            Kind.JS_FAST: f"each acknowledgement, of up to {batch} messages",
             Kind.CONSUME: "each confirmed acknowledgement" if self.double_ack else f"each {batch} messages consumed",
             Kind.FETCH: f"each fetch of {batch} with its acknowledgements",
             Kind.ORDERED: f"each {batch} messages read",

@@ -88,6 +88,8 @@ def _stream(js: JetStream, plan: Plan, wanted: Preparation) -> StreamInfo:
     }
     if plan.kind is Kind.JS_ATOMIC:
         settings["allow_atomic"] = True
+    if plan.kind is Kind.JS_FAST:
+        settings["allow_batched"] = True
     if wanted.persist_async:
         settings["persist_mode"] = "async"
     return js.create_or_update_stream(plan.stream, **settings).cached_info

@@ -18,8 +18,17 @@ from jetspark.cli.charts import can_draw, sparkline
 from jetspark.cli.durations import SECOND_NS, human_count, human_duration, human_size
 from jetspark.cli.output import echo, show_table
 
-BATCHED: Final = {Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.CONSUME, Kind.FETCH, Kind.ORDERED, Kind.GET_BATCH}
-SENDS: Final = {Kind.PUB, Kind.REQUEST, Kind.SERVE, Kind.JS_SYNC, Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.KV_PUT}
+BATCHED: Final = {Kind.JS_ASYNC, Kind.JS_ATOMIC, Kind.JS_FAST, Kind.CONSUME, Kind.FETCH, Kind.ORDERED, Kind.GET_BATCH}
+SENDS: Final = {
+    Kind.PUB,
+    Kind.REQUEST,
+    Kind.SERVE,
+    Kind.JS_SYNC,
+    Kind.JS_ASYNC,
+    Kind.JS_ATOMIC,
+    Kind.JS_FAST,
+    Kind.KV_PUT,
+}
 CSV_COLUMNS: Final = (
     "RunID", "Server", "Round", "ClientID", "MsgCount", "MsgBytes", "MsgsPerSec", "BytesPerSec", "DurationSecs",
     "LatencyMinUs", "LatencyP50Us", "LatencyP90Us", "LatencyP99Us", "LatencyP999Us", "LatencyMaxUs",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from jetspark.cli.clusters import members, placed, servers, show_leaders
 from jetspark.cli.connect import jetstream
 from jetspark.cli.consumer_group import consumer
 from jetspark.cli.consumer_show import CONSUMER_COLUMNS, consumer_row, consumer_sheet, is_pull, pins, state_sheet
@@ -13,7 +14,7 @@ from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import DURATION, human_count, human_duration, now_ns, wire_ns
 from jetspark.cli.names import consumer_argument, pick_consumer, pick_stream, stream_argument
 from jetspark.cli.output import echo, emit_json, show_table
-from jetspark.cli.stream_show import plain_document, word
+from jetspark.cli.stream_show import api_level, plain_document, word
 from jetspark.client.infos import ConsumerInfo
 
 names_option = click.option("--names", "-n", is_flag=True, help="Show just the names")
@@ -44,7 +45,8 @@ def ls(settings: Settings, stream: str | None, names: bool, no_select: bool) -> 
         raise click.UsageError("missing STREAM")
     with jetstream() as js:
         picked = pick_stream(js, stream)
-        _show_list(picked.consumers(), picked.name, settings, names=names)
+        # As with `nats`, a list in JSON is of names; whole documents come from `report` and `find`.
+        _show_list(picked.consumers(), picked.name, settings, names=names or settings.json)
 
 
 @consumer.verb("info", aliases=("nfo",))
@@ -70,7 +72,7 @@ def state(settings: Settings, stream: str | None, consumer: str | None, no_selec
     """State of a consumer: where it is and what it waits for."""
     found = _find_one(stream, consumer, no_select)
     if settings.json:
-        emit_json({key: value for key, value in plain_document(found.raw).items() if key != "config"})
+        emit_json(plain_document(found.raw))
     else:
         state_sheet(found).show()
 
@@ -93,14 +95,17 @@ REPORT_COLUMNS = (
     "Ack Floor",
     "Waiting",
     "Pinned",
+    "API Level",
+    "Cluster",
 )
 
 
 @consumer.verb("report")
 @stream_argument
 @click.option("--raw", "-r", is_flag=True, help="Show unformatted numbers")
+@click.option("--leaders", "-l", is_flag=True, help="Show how many consumers each server of a cluster leads")
 @pass_settings
-def report(settings: Settings, stream: str | None, raw: bool) -> None:
+def report(settings: Settings, stream: str | None, raw: bool, leaders: bool) -> None:
     """Numbers of all consumers of a stream side by side."""
     with jetstream() as js:
         picked = pick_stream(js, stream)
@@ -111,8 +116,10 @@ def report(settings: Settings, stream: str | None, raw: bool) -> None:
     messages = picked.cached_info.state.messages
     title = f"Consumer report for {picked.name} with {human_count(len(found))} consumers"
     rows = (_report_row(one, messages, raw=raw) for one in found)
-    right = ("Ack Pending", "Redelivered", "Unprocessed", "Ack Floor", "Waiting")
+    right = ("Ack Pending", "Redelivered", "Unprocessed", "Ack Floor", "Waiting", "API Level")
     show_table(title, REPORT_COLUMNS, rows, right=right, empty=f"No Consumers defined on {picked.name}")
+    if leaders:
+        show_leaders((one.cluster for one in found), "Consumers")
 
 
 def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ...]:
@@ -131,6 +138,8 @@ def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ..
         count(one.ack_floor.stream_seq),
         count(one.num_waiting),
         ", ".join(pins(one)),
+        api_level(dict(one.config.metadata)),
+        members(one.cluster),
     )
 
 
@@ -144,6 +153,9 @@ def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ..
 @click.option("--pending", type=int, help="Fewer unprocessed messages than this")
 @click.option("--idle", type=DURATION, help="No delivery for so long")
 @click.option("--created", type=DURATION, help="Created longer ago than this")
+@click.option("--replicas", type=int, help="At most so many replicas")
+@click.option("--leader", metavar="SERVER", help="Led by this server")
+@click.option("--api-level", type=int, help="Needs at least this API level")
 @click.option("--pinned", is_flag=True, help="Every priority group has a pinned client")
 @click.option("--invert/--no-invert", default=False, help="Show those that do not match")
 @names_option
@@ -158,7 +170,7 @@ def find(settings: Settings, /, stream: str | None, invert: bool, names: bool, *
 
 def matches(one: ConsumerInfo, wanted: dict[str, Any], at_ns: int) -> bool:
     """Does a consumer meet every condition that was given?"""
-    idle, created = wanted.get("idle"), wanted.get("created")
+    idle, created, replicas, level = (wanted.get(key) for key in ("idle", "created", "replicas", "api_level"))
     active_ns = wire_ns(one.delivered.last_active) or wire_ns(one.created)
     below = (("waiting", one.num_waiting), ("ack_pending", one.num_ack_pending), ("pending", one.num_pending))
     conditions = [
@@ -169,6 +181,10 @@ def matches(one: ConsumerInfo, wanted: dict[str, Any], at_ns: int) -> bool:
         created is None or at_ns - wire_ns(one.created) >= created,
         not wanted.get("pinned")
         or (one.priority_groups and all(group.pinned_client_id for group in one.priority_groups)),
+        # Without a number of its own a consumer has its stream's; those who lead or follow are told.
+        replicas is None or (one.config.num_replicas or len(servers(one.cluster)) or 1) <= replicas,
+        level is None or int(api_level(dict(one.config.metadata))) >= level,
+        placed(one.cluster, wanted),
         *(wanted.get(key) is None or value < wanted[key] for key, value in below),
     ]
     return all(conditions)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -14,6 +15,8 @@ from jetspark.cli.context_files import SECRETS, ContextFiles
 from jetspark.cli.errors import CliError, NotFound, UsageError
 from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
 from jetspark.cli.prompts import choose, confirm
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Setting of the line, key of the file, label on the sheet.
 FIELDS = (
@@ -32,6 +35,7 @@ FIELDS = (
     ("js_api_prefix", "jetstream_api_prefix", "JS API Prefix"),
     ("js_event_prefix", "jetstream_event_prefix", "JS Event Prefix"),
     ("inbox_prefix", "inbox_prefix", "Inbox Prefix"),
+    ("colors", "color_scheme", "Color Scheme"),
 )
 
 
@@ -52,10 +56,11 @@ def _pick(name: str | None, files: ContextFiles) -> str:
     return name or choose("Which context?", files.names(), argument="NAME")
 
 
-def _show(name: str, files: ContextFiles, settings: Settings) -> None:
+def _show(name: str, files: ContextFiles, settings: Settings, *, connects: bool = False) -> None:
     context = files.load(name)
+    told = {"connection": _problem(name, connects=True) or "OK"} if connects else {}
     if settings.json:
-        emit_json({"name": name, "selected": name == files.selected(), **_without_secrets(context)})
+        emit_json({"name": name, "selected": name == files.selected(), **_without_secrets(context), **told})
         return
     sheet = Sheet(f'NATS Configuration Context "{name}"')
     sheet.row_if("Description", context.get("description"))
@@ -64,7 +69,9 @@ def _show(name: str, files: ContextFiles, settings: Settings) -> None:
         sheet.row_if(label, "******" if value and key in SECRETS else value)
     if context.get("tls_first"):
         sheet.row("TLS First", "true")
+    sheet.row_if("NSC Lookup", context.get("nsc"))
     sheet.row("Path", files.path(name))
+    sheet.row_if("Connection", told.get("connection"))
     sheet.show()
     overrides = [
         variable for variable in ("NATS_URL", "NATS_CONTEXT", "NATS_USER", "NATS_CREDS") if os.environ.get(variable)
@@ -77,22 +84,41 @@ def _without_secrets(context: dict[str, Any]) -> dict[str, Any]:
     return {key: "******" if value and key in SECRETS else value for key, value in context.items()}
 
 
+def _save_options(function: Function) -> Function:
+    """What a context may have besides the connection options."""
+    for option in (
+        click.option("--nsc", help="A nsc user URL, kept for `nats`; jetspark does not resolve it"),
+        click.option("--select", is_flag=True, help="Use it from now on when no context is named"),
+        click.option("--description", help="A few words about the context"),
+    ):
+        function = option(function)
+    return function
+
+
 @contexts.verb("add", aliases=("create", "save"))
 @click.argument("name")
-@click.option("--description", help="A few words about the context")
-@click.option("--select", is_flag=True, help="Use it from now on when no context is named")
-@click.option("--nsc", help="A nsc user URL, kept for `nats`; jetspark does not resolve it")
-@click.pass_context
+@_save_options
 @pass_settings
-def add(
-    settings: Settings, ctx: click.Context, name: str, description: str | None, select: bool, nsc: str | None
-) -> None:
+def add(settings: Settings, name: str, description: str | None, select: bool, nsc: str | None) -> None:
     """Make a context, or change one, from the connection options on the line.
 
     jetspark context add prod --server nats://prod:4222 --creds prod.creds --select
     """
     files = ContextFiles()
     context = files.load(name) if name in files.names() else {}
+    _save(files, name, context, settings, description, select, nsc)
+
+
+def _save(
+    files: ContextFiles,
+    name: str,
+    context: dict[str, Any],
+    settings: Settings,
+    description: str | None,
+    select: bool,
+    nsc: str | None,
+) -> None:
+    """A context with what the line says in place of what it had."""
     given = {key: getattr(settings, setting) for setting, key, _ in FIELDS if getattr(settings, setting)}
     if settings.tlsfirst is not None:
         given["tls_first"] = settings.tlsfirst
@@ -106,14 +132,14 @@ def add(
 @contexts.verb("copy", aliases=("cp",))
 @click.argument("source", shell_complete=complete_context)
 @click.argument("name")
+@_save_options
 @pass_settings
-def copy(settings: Settings, source: str, name: str) -> None:
-    """Copy a context to a new name."""
+def copy(settings: Settings, source: str, name: str, description: str | None, select: bool, nsc: str | None) -> None:
+    """Copy a context to a new name; connection options on the line take the place of its own."""
     files = ContextFiles()
     if name in files.names():
         raise UsageError(f"context {name} exists already")
-    files.save(name, files.load(source))
-    _show(name, files, settings)
+    _save(files, name, files.load(source), settings, description, select, nsc)
 
 
 @contexts.verb("edit", aliases=("vi",))
@@ -152,7 +178,7 @@ def ls(settings: Settings, names: bool) -> None:
         show_table("Known Contexts", ("Name", "Description"), rows, empty=empty)
 
 
-@contexts.verb("rm", aliases=("delete", "del"))
+@contexts.verb("rm", aliases=("delete", "del", "remove"))
 @name_argument
 @click.option("--force", "-f", is_flag=True, help="Do it without asking")
 @pass_settings
@@ -192,7 +218,7 @@ def unselect(settings: Settings) -> None:
     echo(f'Unselected the "{before}" context' if before else "No context was selected")
 
 
-@contexts.verb("previous")
+@contexts.verb("previous", aliases=("-",))
 @pass_settings
 def previous(settings: Settings) -> None:
     """Go back to the context selected before."""
@@ -204,14 +230,15 @@ def previous(settings: Settings) -> None:
     _show(before, files, settings)
 
 
-@contexts.verb("info", aliases=("show",))
+@contexts.verb("info", aliases=("show", "view", "v"))
 @name_argument
+@click.option("--connect", "connects", is_flag=True, help="Also connect with it, and tell how that went")
 @pass_settings
-def info(settings: Settings, name: str | None) -> None:
+def info(settings: Settings, name: str | None, connects: bool) -> None:
     """Show a context: the one named, or the selected one."""
     files = ContextFiles()
     picked = name or files.selected() or _pick(None, files)
-    _show(picked, files, settings)
+    _show(picked, files, settings, connects=connects)
 
 
 @contexts.verb("validate")

@@ -132,6 +132,22 @@ def show(event: dict[str, Any], *, short: bool) -> None:
     echo()
 
 
+def cloud_event(event: dict[str, Any]) -> dict[str, Any]:
+    """An event in the envelope of CloudEvents 1.0; who says it and what about are words of its type."""
+    kind = str(event.get("type", ""))
+    words = kind.split(".")
+    source, subject = words[2:4] if len(words) > 3 else ("server", "event")
+    return {
+        "type": kind,
+        "time": event.get("timestamp", ""),
+        "id": event.get("id", ""),
+        "source": f"urn:nats:{source}",
+        "specversion": "1.0",
+        "subject": subject,
+        "data": event,
+    }
+
+
 def _cut(text: str) -> str:
     """API audits carry whole documents: a person gets their beginning, a script (--json) all."""
     more = len(text) - VALUE_CHARACTERS
@@ -150,6 +166,7 @@ def read(data: bytes) -> dict[str, Any] | None:
 @click.command("events", cls=Command)
 @click.option("--all", "-a", "everything", is_flag=True, help="Show all events")
 @click.option("--short", is_flag=True, help="One line an event")
+@click.option("--cloudevent", is_flag=True, help="A CloudEvents 1.0 document an event")
 @click.option("--filter", "pattern", default=".", metavar="REGEX", help="Only events whose text matches")
 @click.option("--js-metric", is_flag=True, help="Show JetStream metrics, such as sampled acknowledgements")
 @click.option("--js-advisory", is_flag=True, help="Show JetStream advisories")
@@ -165,6 +182,7 @@ def events(
     *,
     pattern: str,
     short: bool,
+    cloudevent: bool,
     stream: str | None,
     since: int | None,
     count: int | None,
@@ -188,7 +206,9 @@ def events(
             event = read(message.data)
             if event is None or not matching.search(message.data):
                 continue
-            if settings.json:
+            if cloudevent:
+                emit_json_line(cloud_event(event))
+            elif settings.json:
                 emit_json_line(event)
             else:
                 show(event, short=short)

@@ -67,6 +67,17 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def _stream_of(bucket: str) -> str:
+    """The stream of a bucket, which may be named either way."""
+    return KEY_VALUE_PREFIX + bucket.removeprefix(KEY_VALUE_PREFIX)
+
+
+def _source(bucket: str, origin: str) -> dict[str, Any]:
+    """What a bucket takes from another: its keys, under its own name."""
+    keys = f"$KV.{origin.removeprefix(KEY_VALUE_PREFIX)}.>"
+    return {"name": _stream_of(origin), "subject_transforms": [{"src": keys, "dest": f"$KV.{bucket}.>"}]}
+
+
 def _key_value_options(function: Any) -> Any:
     for option in (
         click.option("--republish-headers", is_flag=True, help="Republish only message headers, no bodies"),
@@ -80,13 +91,18 @@ def _key_value_options(function: Any) -> Any:
     return bucket_options(function)
 
 
+_source_option = click.option(
+    "--source", "sources", multiple=True, metavar="BUCKET", help="Source from a different bucket"
+)
+
+
 @kv.verb("add", aliases=("new",))
 @bucket_argument
 @_key_value_options
 @storage_option
 @click.option("--mirror", metavar="BUCKET", help="Mirror a different bucket: read here, written there")
 @click.option("--mirror-domain", metavar="DOMAIN", help="The JetStream domain of the bucket to mirror")
-@click.option("--source", "sources", multiple=True, metavar="BUCKET", help="Source from a different bucket")
+@_source_option
 @pass_settings
 def add(
     settings: Settings,
@@ -103,17 +119,11 @@ def add(
     if mirror_domain and not mirror:
         raise UsageError("--mirror-domain needs --mirror", hint="Name the bucket to mirror with --mirror BUCKET.")
     if mirror:
-        made["mirror"] = {"name": KEY_VALUE_PREFIX + mirror.removeprefix(KEY_VALUE_PREFIX)}
+        made["mirror"] = {"name": _stream_of(mirror)}
     if mirror_domain:
         made["mirror"]["external"] = {"api": f"$JS.{mirror_domain}.API", "deliver": ""}
     if sources:
-        made["sources"] = [
-            {
-                "name": KEY_VALUE_PREFIX + source,
-                "subject_transforms": [{"src": f"$KV.{source}.>", "dest": f"$KV.{name}.>"}],
-            }
-            for source in sources
-        ]
+        made["sources"] = [_source(name, source) for source in sources]
     with jetstream() as js:
         js.create_key_value(name, **made)
         _show(js.stream_info(KEY_VALUE_PREFIX + name), settings)
@@ -122,8 +132,10 @@ def add(
 @kv.verb("edit")
 @bucket_argument
 @_key_value_options
+@click.option("--no-mirror", is_flag=True, help="Mirror no longer: the bucket is written by itself")
+@_source_option
 @pass_settings
-def edit(settings: Settings, /, bucket: str | None, **options: Any) -> None:
+def edit(settings: Settings, /, bucket: str | None, no_mirror: bool, sources: tuple[str, ...], **options: Any) -> None:
     """Change a bucket; what is not named stays as it is."""
     made = _settings(options)
     renamed = {
@@ -135,11 +147,24 @@ def edit(settings: Settings, /, bucket: str | None, **options: Any) -> None:
     changes = {renamed.get(name, name): value for name, value in made.items()}
     if "subject_delete_marker_ttl" in changes:
         changes["allow_msg_ttl"] = True
-    if not changes:
+    if not (changes or no_mirror or sources):
         raise UsageError("nothing to change", hint="Name what should be different, such as --history 5.")
     with jetstream() as js:
         name = open_bucket(js, bucket).bucket
-        _show(js.update_stream(KEY_VALUE_PREFIX + name, **changes).cached_info, settings)
+        before = js.stream_info(KEY_VALUE_PREFIX + name)
+        if sources:
+            changes["sources"] = [
+                *(before.raw["config"].get("sources") or ()),
+                *(_source(name, one) for one in sources),
+            ]
+        if no_mirror:
+            changes |= {"mirror": None, "mirror_direct": False, "subjects": [f"$KV.{name}.>"]}
+        changed = js.update_stream(before.name, **changes).cached_info
+    _show(changed, settings)
+    if no_mirror and before.config.mirror is not None and changed.state.messages:
+        # Its messages keep the subjects they came with, and a key is found by the bucket's own.
+        origin = before.config.mirror.name.removeprefix(KEY_VALUE_PREFIX)
+        note(f"What was mirrored stays stored as $KV.{origin}.>: those are no keys of {name}.")
 
 
 @kv.verb("ls", aliases=("list",))
@@ -243,18 +268,21 @@ def _show(found: StreamInfo, settings: Settings) -> None:
         sheet.row("Limit Marker TTL", human_duration(config.subject_delete_marker_ttl))
     sheet.row("Maximum Value Size", limit(config.max_msg_size, human_size))
     add_limits(sheet, found)
-    for source in config.sources or ():
-        sheet.row("Source", source.name.removeprefix(KEY_VALUE_PREFIX))
     if config.mirror is not None:
-        _add_mirror(sheet, config.mirror, found.mirror or {})
+        sheet.section("Mirror Information")
+        _add_origin(sheet, "Origin Bucket", config.mirror, found.mirror or {})
+    if config.sources:
+        sheet.section("Sources Information")
+        states = {state.get("name"): state for state in found.sources or ()}
+        for source in config.sources:
+            _add_origin(sheet, "Source Bucket", source, states.get(source.name, {}))
     sheet.show()
 
 
-def _add_mirror(sheet: Sheet, mirror: StreamSource, state: dict[str, Any]) -> None:
-    sheet.section("Mirror Information")
-    sheet.row("Origin Bucket", mirror.name.removeprefix(KEY_VALUE_PREFIX))
-    if mirror.external is not None:
-        sheet.row("External API", mirror.external.api)
+def _add_origin(sheet: Sheet, label: str, origin: StreamSource, state: dict[str, Any]) -> None:
+    sheet.row(label, origin.name.removeprefix(KEY_VALUE_PREFIX))
+    if origin.external is not None:
+        sheet.row("External API", origin.external.api)
     active_ns = int(state.get("active", -1))
     sheet.row("Last Seen", f"{human_duration(active_ns)} ago" if active_ns > 0 else "never")
     sheet.row("Lag", human_count(int(state.get("lag", 0))))

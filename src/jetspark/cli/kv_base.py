@@ -53,7 +53,11 @@ def keys_explained(bucket: KeyValue) -> Iterator[None]:
     except KeyDeletedError as error:
         raise NotFound(f"{error} in bucket {bucket.bucket}: it was deleted at revision {error.revision}") from None
     except KeyNotFoundError as error:
-        near = difflib.get_close_matches(error.args[0], bucket.keys(), n=3)
+        keys = bucket.keys()
+        if error.args[0] in keys:
+            hint = f"Those it has: jetspark kv history {bucket.bucket} {error.args[0]}"
+            raise NotFound(f"{bucket.bucket} > {error.args[0]} has no such revision", hint=hint) from None
+        near = difflib.get_close_matches(error.args[0], keys, n=3)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"List the keys with: jetspark kv ls {bucket.bucket}"
         raise NotFound(f"{error} in bucket {bucket.bucket}", hint=hint) from None
     except KeyExistsError as error:

@@ -36,7 +36,7 @@ COMMANDS: Final = {
     "completion": Entry("completion", "completion", "Shell completion for bash, zsh and fish."),
     "consumer": Entry("consumer", "consumer", "JetStream consumers.", ("con", "obs", "c")),
     "context": Entry("contexts", "contexts", "Configuration contexts, shared with `nats`.", ("ctx",)),
-    "events": Entry("events", "events", "Show advisories and events.", ("event",)),
+    "events": Entry("events", "events", "Show advisories and events.", ("event", "e")),
     "kv": Entry("kv", "kv", "Key-value buckets."),
     "object": Entry("object_store", "object_store", "Object stores.", ("obj",)),
     "pipeline": Entry("pipeline", "pipeline", "Data pipelines on Spark.", ("pipe",), "spark"),

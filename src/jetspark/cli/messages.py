@@ -5,19 +5,18 @@ from __future__ import annotations
 import shlex
 import subprocess
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import click
 
-from jetspark.cli.durations import SECOND_NS, clock_time, human_duration, local_time, now_ns
+from jetspark.cli.durations import clock_time, human_duration, local_time, now_ns
 from jetspark.cli.errors import CliError
 from jetspark.cli.output import echo, emit_json_line, message_document, text_of, write_bytes
 
 if TYPE_CHECKING:
     from jetspark.client.headers import Headers
-    from jetspark.sync import Msg
+    from jetspark.sync import Msg, StoredMsg
 
 translate_option = click.option("--translate", metavar="COMMAND", help="Run the data through this command first")
 raw_option = click.option("--raw", "-r", is_flag=True, help="Show only the data")
@@ -43,14 +42,52 @@ def show_headers(headers: Headers) -> None:
 
 
 def iso_time(unix_ns: int) -> str:
-    """A moment for a script."""
-    return datetime.fromtimestamp(unix_ns / SECOND_NS, UTC).isoformat()
+    """A moment for a script, to the nanosecond."""
+    from jetspark.api.timestamps import format_time
+
+    return format_time(unix_ns)
 
 
-def received_document(message: Msg) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A message that was got from a stream, not delivered by a consumer."""
+
+    stream: str
+    stored: StoredMsg
+
+    @property
+    def subject(self) -> str:
+        """Where it was published."""
+        return self.stored.subject
+
+    @property
+    def data(self) -> bytes:
+        """What it carries."""
+        return self.stored.data
+
+    @property
+    def headers(self) -> Headers:
+        """What goes with it."""
+        return self.stored.headers
+
+
+Shown = Union["Msg", Direct]
+
+
+def stream_seq(message: Shown) -> int:
+    """Where it stands in its stream; 0 when it is of none."""
+    if isinstance(message, Direct):
+        return message.stored.seq
+    return message.metadata.stream_sequence if message.is_jetstream else 0
+
+
+def received_document(message: Shown) -> dict[str, Any]:
     """A message for a script, with where it stands in its stream."""
     more: dict[str, Any] = {}
-    if message.is_jetstream:
+    if isinstance(message, Direct):
+        stored = message.stored
+        more = {"stream": message.stream, "stream_seq": stored.seq, "time": iso_time(stored.timestamp_ns)}
+    elif message.is_jetstream:
         meta = message.metadata
         more = {
             "stream": meta.stream,
@@ -102,29 +139,45 @@ class Printer:
         """Nothing but data is shown."""
         return self.raw or self.as_json or self.dump == "-"
 
-    def show(self, message: Msg) -> None:
-        """One more message."""
+    def show(self, message: Shown, reply: Msg | None = None) -> None:
+        """One more message, with the reply it got."""
         self.count += 1
         if self.dump is not None:
-            self._dump(message)
+            # A message of a stream has a number of its own, which stays the same from run to run.
+            number = stream_seq(message) or self.count
+            self._dump(message, f"{number}.json")
+            if reply is not None:
+                self._dump(reply, f"{number}_reply.json")
         elif self.as_json:
-            emit_json_line(received_document(message))
+            more = {} if reply is None else {"matched_reply": received_document(reply)}
+            emit_json_line({**received_document(message), **more})
         elif self.subjects_only:
             echo(message.subject)
         elif self.raw:
-            write_bytes(translated(message.data, self.translate) + b"\n")
+            for one in (message,) if reply is None else (message, reply):
+                write_bytes(translated(one.data, self.translate) + b"\n")
         else:
-            self._show_whole(message)
+            self._show_whole(message, self._told(message))
+            if reply is not None:
+                self._show_whole(reply, f'Matched reply on "{reply.subject}"')
 
-    def _show_whole(self, message: Msg) -> None:
+    def _told(self, message: Shown) -> str:
+        if isinstance(message, Direct):
+            stored = message.stored
+            place = f"stream: {message.stream} seq: {stored.seq} / subject: {stored.subject}"
+            return f"Received JetStream message (direct): {place} / time: {local_time(stored.timestamp_ns)}"
         if message.is_jetstream:
             meta = message.metadata
             place = f"stream: {meta.stream} seq: {meta.stream_sequence} / pending: {meta.pending_count}"
-            told = f"JetStream message: {place} / subject: {message.subject} / time: {local_time(meta.timestamp_ns)}"
-        else:
-            reply = f' with reply "{message.reply}"' if message.reply else ""
-            told = f'on "{message.subject}"{reply}'
-        echo(f"[#{self.count}]{self._when()} Received {told}")
+            return (
+                f"Received JetStream message: {place} / subject: {message.subject}"
+                f" / time: {local_time(meta.timestamp_ns)}"
+            )
+        reply = f' with reply "{message.reply}"' if message.reply else ""
+        return f'Received on "{message.subject}"{reply}'
+
+    def _show_whole(self, message: Shown, told: str) -> None:
+        echo(f"[#{self.count}]{self._when()} {told}")
         show_headers(message.headers)
         if not self.headers_only:
             echo(text_of(translated(message.data, self.translate)) + "\n")
@@ -135,7 +188,7 @@ class Printer:
             return f" @ {human_duration(at_ns - self.started_ns)}"
         return f" @ {local_time(at_ns, fraction=True)}" if self.timestamp else ""
 
-    def _dump(self, message: Msg) -> None:
+    def _dump(self, message: Shown, file_name: str) -> None:
         """A file for each message, or the data with a zero byte after it."""
         assert self.dump is not None
         data = translated(message.data, self.translate)
@@ -144,7 +197,7 @@ class Printer:
             return
         folder = Path(self.dump)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{self.count}.json").write_text(_text(received_document(message)), "utf-8")
+        (folder / file_name).write_text(_text(received_document(message)), "utf-8")
 
 
 def _text(document: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COMPLETION_TIMEOUT_S: Final = 0.5
 # Streams behind key-value buckets, object stores and the like; shown with --all only, as in `nats`.
 INTERNAL_PREFIXES: Final = ("KV_", "OBJ_", "MQTT_", "$")
+_SHOW_ALL: Final = "jetspark.show_all"
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -60,8 +61,20 @@ def complete_consumer(ctx: click.Context, param: click.Parameter, incomplete: st
     return [name for name in names if name.startswith(incomplete)]
 
 
+def _keep_show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[_SHOW_ALL] = value
+
+
 def stream_argument(decorated: Decorated) -> Decorated:
-    """`[STREAM]`, asked for when missing."""
+    """`[STREAM]`, asked for when missing; with --all, which `nats` has here too, among the internal ones as well."""
+    decorated = click.option(
+        "--all",
+        "-a",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_show_all,
+        help="Offer the streams of buckets and the like too",
+    )(decorated)
     return click.argument("stream", required=False, shell_complete=complete_stream)(decorated)
 
 
@@ -70,11 +83,12 @@ def consumer_argument(decorated: Decorated) -> Decorated:
     return click.argument("consumer", required=False, shell_complete=complete_consumer)(decorated)
 
 
-def pick_stream(jetstream: JetStream, name: str | None, *, show_all: bool = False) -> Stream:
+def pick_stream(jetstream: JetStream, name: str | None) -> Stream:
     """The stream named, or the one chosen at the terminal."""
     from jetspark.client.api_errors import StreamNotFoundError
 
     if not name:
+        show_all = click.get_current_context().meta.get(_SHOW_ALL)
         names = [one for one in sorted(jetstream.stream_names()) if show_all or not is_internal(one)]
         name = choose("Which stream?", names, argument="STREAM")
     try:

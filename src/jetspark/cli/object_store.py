@@ -6,6 +6,7 @@ damaged leaves no file behind. Chunks and digests are the client's business.
 
 from __future__ import annotations
 
+import base64
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -277,6 +278,15 @@ def object_document(found: ObjectInfo) -> dict[str, Any]:
     return made
 
 
+def _shown_digest(digest: str) -> str:
+    """A digest as other programs print it (`sha256sum`), not in the base64 it is stored in."""
+    kind, _, text = digest.partition("=")
+    try:
+        return f"{kind} {base64.urlsafe_b64decode(text).hex()}"
+    except ValueError:
+        return digest
+
+
 def _show_object(found: ObjectInfo, settings: Settings) -> None:
     if settings.json:
         emit_json(object_document(found))
@@ -287,7 +297,7 @@ def _show_object(found: ObjectInfo, settings: Settings) -> None:
     sheet.row("Size", human_size(found.size))
     sheet.row("Modification Time", local_time(int(found.mtime or 0)))
     sheet.row("Chunks", human_count(found.chunks))
-    sheet.row_if("Digest", found.digest)
+    sheet.row_if("Digest", _shown_digest(found.digest))
     if found.is_link:
         sheet.row("Link To", " > ".join(part for part in (found.link_bucket, found.link_name) if part))
     for heading, values in (("Headers", found.headers), ("Metadata", found.metadata)):

@@ -120,16 +120,23 @@ def show_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = (), empty: str = ""
 ) -> None:
     """Rows under column names; `right` names the columns of numbers. Without rows, the `empty` line."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     listed = list(rows)
     if not listed and empty:
         echo(empty)
         return
+    console().print(table(title, columns, listed, right=right))
+
+
+def table(
+    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
+) -> RenderableType:
+    """Rows under column names, to be printed or to be part of a picture."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
     scheme = color_scheme()
-    table = Table(
+    made = Table(
         title=title or None,
         box=box.DOUBLE if scheme == "double" else box.ROUNDED,
         border_style=scheme if scheme in COLORS else None,
@@ -138,11 +145,11 @@ def show_table(
         min_width=len(title),
     )
     for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    for row in listed:
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
         # Text, not str: square brackets in a name are no markup.
-        table.add_row(*(Text(str(cell)) for cell in row))
-    console().print(table)
+        made.add_row(*(Text(str(cell)) for cell in row))
+    return made
 
 
 @contextmanager

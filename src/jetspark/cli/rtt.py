@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 
 import click
 
+from jetspark.api.timestamps import format_time
 from jetspark.cli.connect import DEFAULT_SERVER, connect_options, effective
 from jetspark.cli.context import Command, Settings, pass_settings
-from jetspark.cli.durations import human_duration
+from jetspark.cli.durations import human_duration, now_ns
 from jetspark.cli.errors import NO_CONNECTION, CliError
 from jetspark.cli.output import echo, emit_json
 from jetspark.errors import JetsparkError
@@ -56,15 +57,18 @@ def measure(settings: Settings, url: str, hostname: str, iterations: int) -> lis
 
 
 def _row(settings: Settings, url: str, address: str, iterations: int) -> dict[str, Any]:
-    name = urlsplit(url if "://" in url else f"nats://{url}").hostname or ""
+    """One address, in the words of `nats`, whose `rtt` is in nanoseconds; the best and the worst trip are ours."""
+    parts = urlsplit(url if "://" in url else f"nats://{url}")
+    name = parts.hostname or ""
     target = url if address.startswith(name) else _with_address(url, address)
+    row: dict[str, Any] = {"time": format_time(now_ns()), "address": f"{parts.scheme}://{address}", "url": url}
     try:
         trips_s = measure(settings, target, name, iterations)
     except (JetsparkError, OSError) as error:
-        return {"address": address, "error": str(error) or type(error).__name__}
+        return {**row, "error": str(error) or type(error).__name__}
     return {
-        "address": address,
-        "rtt_ns": round(statistics.fmean(trips_s) * 1e9),
+        **row,
+        "rtt": round(statistics.fmean(trips_s) * 1e9),
         "min_ns": round(min(trips_s) * 1e9),
         "max_ns": round(max(trips_s) * 1e9),
     }
@@ -88,7 +92,7 @@ def rtt(settings: Settings, iterations: int) -> None:
         for server in found:
             echo(f"{server['url']}:\n")
             for row in server["results"]:
-                trip = human_duration(row["rtt_ns"]) if "rtt_ns" in row else f"failed: {row['error']}"
+                trip = human_duration(row["rtt"]) if "rtt" in row else f"failed: {row['error']}"
                 echo(f"{row['address']:>{width}}: {trip}")
             echo()
     if all("error" in row for row in rows):

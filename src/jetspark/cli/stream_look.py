@@ -1,4 +1,4 @@
-"""Looking at streams: ls, info, state, report, find, subjects, gaps. Nothing here changes anything."""
+"""Looking at streams: ls, info, state, find, subjects, gaps. Nothing here changes anything."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ from typing import Any
 
 import click
 
+from jetspark.cli.clusters import PATTERN, placed
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
-from jetspark.cli.durations import DURATION, human_count, human_size, local_time, now_ns, wire_ns
+from jetspark.cli.durations import DURATION, human_count, local_time, now_ns, wire_ns
 from jetspark.cli.names import is_internal, pick_stream, stream_argument
 from jetspark.cli.output import Sheet, echo, emit_json, show_table
 from jetspark.cli.stream_group import stream
-from jetspark.cli.stream_show import STREAM_COLUMNS, add_state, plain_document, stream_row, stream_sheet, word
+from jetspark.cli.stream_show import (
+    NO_STREAMS,
+    STREAM_COLUMNS,
+    add_state,
+    api_level,
+    plain_document,
+    stream_row,
+    stream_sheet,
+)
 from jetspark.client.infos import StreamInfo
 
-all_option = click.option("--all", "-a", "show_all", is_flag=True, help="Include the streams of buckets and the like")
 names_option = click.option("--names", "-n", is_flag=True, help="Show just the names")
-NO_STREAMS = "No Streams defined; make one with: jetspark stream add"
 
 
 def _show_list(found: list[StreamInfo], settings: Settings, *, names: bool) -> None:
@@ -33,43 +40,43 @@ def _show_list(found: list[StreamInfo], settings: Settings, *, names: bool) -> N
 @stream.verb("ls", aliases=("list", "l"))
 @click.option("--subject", default="", help="Only streams with matching subjects")
 @names_option
-@all_option
+@click.option("--all", "-a", "show_all", is_flag=True, help="Include the streams of buckets and the like")
 @pass_settings
 def ls(settings: Settings, subject: str, names: bool, show_all: bool) -> None:
     """List the streams."""
     with jetstream() as js:
         found = [one for one in js.streams(subject) if show_all or not is_internal(one.name)]
-    _show_list(sorted(found, key=lambda one: one.name), settings, names=names)
+    # As with `nats`, a list in JSON is of names; whole documents come from `report` and `find`.
+    _show_list(sorted(found, key=lambda one: one.name), settings, names=names or settings.json)
 
 
 @stream.verb("info", aliases=("nfo", "i"))
 @stream_argument
 @click.option("--state", "state_only", is_flag=True, help="Show only the state")
 @click.option("--no-select", is_flag=True, help="Do not offer a list to choose from")
-@all_option
 @pass_settings
-def info(settings: Settings, stream: str | None, state_only: bool, no_select: bool, show_all: bool) -> None:
+def info(settings: Settings, stream: str | None, state_only: bool, no_select: bool) -> None:
     """Settings and state of a stream."""
-    _show_stream(settings, stream, no_select, show_all, state_only=state_only)
+    _show_stream(settings, stream, no_select, state_only=state_only)
 
 
 @stream.verb("state")
 @stream_argument
 @click.option("--no-select", is_flag=True, help="Do not offer a list to choose from")
-@all_option
 @pass_settings
-def state(settings: Settings, stream: str | None, no_select: bool, show_all: bool) -> None:
+def state(settings: Settings, stream: str | None, no_select: bool) -> None:
     """State of a stream: what is in it now."""
-    _show_stream(settings, stream, no_select, show_all, state_only=True)
+    _show_stream(settings, stream, no_select, state_only=True)
 
 
-def _show_stream(settings: Settings, name: str | None, no_select: bool, show_all: bool, *, state_only: bool) -> None:
+def _show_stream(settings: Settings, name: str | None, no_select: bool, *, state_only: bool) -> None:
     if no_select and not name:
         raise click.UsageError("missing STREAM")
     with jetstream() as js:
-        found = pick_stream(js, name, show_all=show_all).cached_info
+        found = pick_stream(js, name).cached_info
     if settings.json:
-        emit_json(found.raw["state"] if state_only else plain_document(found.raw))
+        # Whole in either case, as with `nats`: a script picks `.state`.
+        emit_json(plain_document(found.raw))
     elif state_only:
         show_state(found)
     else:
@@ -83,73 +90,6 @@ def show_state(found: StreamInfo) -> None:
     sheet.show()
 
 
-REPORT_COLUMNS = ("Stream", "Storage", "Placement", "Consumers", "Messages", "Bytes", "Lost", "Deleted", "Replicas")
-REPORT_NUMBERS = ("Consumers", "Messages", "Bytes", "Lost", "Deleted")
-
-
-@stream.verb("report")
-@click.option("--subject", default="", help="Only streams with matching subjects")
-@click.option("--consumers", "-o", "order", flag_value="consumers", help="Sort by number of consumers")
-@click.option("--messages", "-m", "order", flag_value="messages", help="Sort by number of messages")
-@click.option("--name", "-n", "order", flag_value="name", help="Sort by name")
-@click.option("--storage", "-t", "order", flag_value="storage", help="Sort by storage")
-@click.option("--raw", "-r", is_flag=True, help="Show unformatted numbers")
-@pass_settings
-def report(settings: Settings, subject: str, order: str | None, raw: bool) -> None:
-    """Numbers of all streams side by side; sorted by size unless told otherwise."""
-    keys: dict[str, Any] = {
-        "consumers": lambda one: -one.state.consumer_count,
-        "messages": lambda one: -one.state.messages,
-        "name": lambda one: one.name,
-        "storage": lambda one: str(one.config.storage),
-    }
-    with jetstream() as js:
-        found = sorted(js.streams(subject), key=keys.get(order or "", lambda one: -one.state.bytes))
-    if settings.json:
-        emit_json([plain_document(one.raw) for one in found])
-        return
-    rows = (_report_row(one, raw=raw) for one in found)
-    show_table("Stream Report", REPORT_COLUMNS, rows, right=REPORT_NUMBERS, empty=NO_STREAMS)
-    linked = [one for one in found if one.config.mirror is not None or one.config.sources]
-    if linked:
-        columns = ("Stream", "Kind", "From", "Lag", "Active")
-        show_table("Replication Report", columns, [row for one in linked for row in _links(one)], right=("Lag",))
-
-
-def _report_row(one: StreamInfo, *, raw: bool) -> tuple[str, ...]:
-    config, state = one.config, one.state
-    placed = config.placement.cluster if config.placement is not None else ""
-    replicas = [str(replica.get("name", "")) for replica in (one.cluster or {}).get("replicas") or []]
-    leader = (one.cluster or {}).get("leader", "") if replicas else ""
-    count: Any = str if raw else human_count
-    return (
-        one.name,
-        word(config.storage),
-        placed,
-        count(state.consumer_count),
-        count(state.messages),
-        str(state.bytes) if raw else human_size(state.bytes),
-        count(len(state.lost.msgs) if state.lost is not None else 0),
-        count(state.num_deleted),
-        ", ".join([f"{leader}*", *replicas] if leader else replicas),
-    )
-
-
-def _links(one: StreamInfo) -> list[tuple[str, ...]]:
-    found = [("Mirror", one.mirror)] if one.mirror else []
-    found += [("Source", source) for source in one.sources]
-    return [
-        (
-            one.name,
-            kind,
-            str(link.get("name", "")),
-            human_count(int(link.get("lag", 0))),
-            "never" if int(link.get("active", -1)) < 0 else f"{int(link['active']) // 1_000_000}ms ago",
-        )
-        for kind, link in found
-    ]
-
-
 @stream.verb("find", aliases=("query",))
 @click.option("--empty", is_flag=True, help="Streams without messages")
 @click.option("--idle", type=DURATION, help="Streams with no new messages for so long")
@@ -157,6 +97,10 @@ def _links(one: StreamInfo) -> list[tuple[str, ...]]:
 @click.option("--consumers", type=int, help="Streams with fewer consumers than this")
 @click.option("--subject", default="", help="Streams with matching subjects")
 @click.option("--replicas", type=int, help="Streams with at most so many replicas")
+@click.option("--server-name", type=PATTERN, help="Streams on a server whose name matches")
+@click.option("--cluster", type=PATTERN, help="Streams in a cluster whose name matches")
+@click.option("--leader", metavar="SERVER", help="Streams that this server leads")
+@click.option("--api-level", type=int, help="Streams that need at least this API level")
 @click.option("--sourced", is_flag=True, help="Streams that source data from others")
 @click.option("--mirrored", is_flag=True, help="Streams that mirror others")
 @click.option("--invert/--no-invert", default=False, help="Show those that do not match")
@@ -172,6 +116,7 @@ def find(settings: Settings, /, subject: str, invert: bool, names: bool, **wante
 def matches(one: StreamInfo, wanted: dict[str, Any], at_ns: int) -> bool:
     """Does a stream meet every condition that was given?"""
     idle, created, consumers, replicas = (wanted.get(key) for key in ("idle", "created", "consumers", "replicas"))
+    level = wanted.get("api_level")
     last_ns = wire_ns(str(one.state.last_ts)) or wire_ns(one.created)
     conditions = [
         not wanted.get("empty") or one.state.messages == 0,
@@ -181,6 +126,8 @@ def matches(one: StreamInfo, wanted: dict[str, Any], at_ns: int) -> bool:
         replicas is None or one.config.num_replicas <= replicas,
         not wanted.get("sourced") or bool(one.config.sources),
         not wanted.get("mirrored") or one.config.mirror is not None,
+        level is None or int(api_level(dict(one.config.metadata))) >= level,
+        placed(one.cluster, wanted),
     ]
     return all(conditions)
 

@@ -141,12 +141,17 @@ def _add_cluster(sheet: Sheet, cluster: dict[str, Any] | None) -> None:
         sheet.row("Replica", ", ".join(parts))
 
 
+def api_level(metadata: dict[str, str]) -> str:
+    """What a server must know to keep it."""
+    return metadata.get("_nats.req.level", "0")
+
+
 def add_host(sheet: Sheet, metadata: dict[str, str]) -> None:
     """Which server keeps it."""
     if version := metadata.get("_nats.ver"):
         sheet.row("Host Version", version)
     if level := metadata.get("_nats.level"):
-        sheet.row("Required API Level", f"{metadata.get('_nats.req.level', '0')} hosted at level {level}")
+        sheet.row("Required API Level", f"{api_level(metadata)} hosted at level {level}")
 
 
 def add_state(sheet: Sheet, info: StreamInfo) -> None:
@@ -185,4 +190,5 @@ def stream_row(info: StreamInfo) -> tuple[str, ...]:
     )
 
 
+NO_STREAMS = "No Streams defined; make one with: jetspark stream add"
 STREAM_COLUMNS = ("Name", "Description", "Created", "Messages", "Size", "Last Message")

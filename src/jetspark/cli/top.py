@@ -1,34 +1,36 @@
-"""`jetspark top`: a server's connections and streams, live, from its monitoring address.
+"""`jetspark top`: a server's connections and streams, live.
 
 Decided here: what is asked (varz, connz, jsz: every NATS server has them), how two samples become rates, and what is
-shown. At a terminal it refreshes until Ctrl-C; in a pipe, or with --once, it shows one sample and ends.
+shown. At a terminal it refreshes until Ctrl-C; in a pipe, or with --once, it shows one sample and ends. Whom to ask,
+and how, is in `monitoring`.
 """
 
 from __future__ import annotations
 
-import base64
+import csv
+import io
 import itertools
+import socket
 import time
-import urllib.error
-import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode, urlsplit
 
 import click
-import msgspec
 
-from jetspark.cli.connect import effective
+from jetspark.cli.connect import connected, effective
 from jetspark.cli.context import Command, Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, human_count, human_size, wire_ns
-from jetspark.cli.errors import NO_CONNECTION, CliError, UsageError
+from jetspark.cli.errors import UsageError
+from jetspark.cli.monitoring import HttpMonitor, Monitor, SystemMonitor, monitor_url, names_a_server
 from jetspark.cli.output import echo, emit_json_line, is_terminal, pictures, text_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-DEFAULT_PORT: Final = 8222
 SORTS: Final = (
     "cid", "start", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from", "last", "idle", "uptime",
     "rtt",
@@ -55,56 +57,37 @@ class Sample:
         return wire_ns(str(self.server.get("now", "")))
 
 
-class Monitor:
-    """The monitoring address of one server."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of the server, and how it is shown."""
 
-    def __init__(self, url: str, settings: Settings) -> None:
-        self.url = url
-        self._timeout_s = settings.timeout_s
-        self._headers: dict[str, str] = {}
-        if settings.user and settings.password:
-            login = base64.b64encode(f"{settings.user}:{settings.password}".encode()).decode()
-            self._headers["Authorization"] = f"Basic {login}"
-
-    def get(self, path: str, **query: Any) -> dict[str, Any]:
-        """One document."""
-        url = f"{self.url}/{path}" + (f"?{urlencode(query)}" if query else "")
-        # Only http and https come this far, see `monitor_url`.
-        request = urllib.request.Request(url, headers=self._headers)
-        try:
-            with urllib.request.urlopen(request, timeout=self._timeout_s) as answer:
-                found = msgspec.json.decode(answer.read())
-        except (OSError, msgspec.DecodeError) as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            hint = "Start the server with -m 8222, or give the address: jetspark top http://HOST:PORT"
-            raise CliError(f"no monitoring at {url}: {reason}", hint=hint, exit_code=NO_CONNECTION) from None
-        if not isinstance(found, dict):
-            raise CliError(f"{url} is not a NATS server's monitoring")
-        return found
-
-    def sample(self, sort: str, limit: int, with_streams: bool) -> Sample:
-        """Everything that is shown, as of now."""
-        server = self.get("varz")
-        connections = self.get("connz", sort=sort, limit=limit).get("connections") or []
-        streams: list[dict[str, Any]] = []
-        if with_streams and server.get("jetstream"):
-            accounts = self.get("jsz", streams="true", consumers="true").get("account_details") or []
-            streams = [one for account in accounts for one in account.get("stream_detail") or []]
-        return Sample(server, connections, sorted(streams, key=lambda one: str(one.get("name"))))
+    sort: str
+    limit: int
+    streams: bool
+    subs: bool
+    lookup: bool
+    raw: bool
+    delimiter: str
 
 
-def monitor_url(target: str | None, settings: Settings) -> str:
-    """`http://host:port` of an address, a port, or the server that is connected to with the usual port."""
-    if not target:
-        first = (settings.server or "127.0.0.1").split(",")[0]
-        host = urlsplit(first if "://" in first else f"nats://{first}").hostname or "127.0.0.1"
-        return f"http://{host}:{DEFAULT_PORT}"
-    if target.isdigit():
-        return f"http://127.0.0.1:{target}"
-    url = target if "://" in target else f"http://{target}"
-    if urlsplit(url).scheme not in ("http", "https"):
-        raise UsageError(f"{target} is not a monitoring address", hint="Give one like http://127.0.0.1:8222.")
-    return url.rstrip("/")
+def take_sample(monitor: Monitor, wanted: Wanted) -> Sample:
+    """Everything that is shown, as of now."""
+    server = monitor.get("varz")
+    found = monitor.get("connz", sort=wanted.sort, limit=wanted.limit, subscriptions=wanted.subs)
+    streams: list[dict[str, Any]] = []
+    if wanted.streams and server.get("jetstream"):
+        accounts = monitor.get("jsz", streams=True, consumer=True).get("account_details") or []
+        streams = [one for account in accounts for one in account.get("stream_detail") or []]
+    return Sample(server, found.get("connections") or [], sorted(streams, key=lambda one: str(one.get("name"))))
+
+
+@cache
+def host_name(address: str) -> str:
+    """What the name service calls an address; the address itself where it knows none."""
+    try:
+        return socket.gethostbyaddr(address)[0]
+    except OSError:
+        return address
 
 
 def rates(before: Sample, after: Sample) -> dict[str, float]:
@@ -163,15 +146,19 @@ def head_lines(before: Sample, after: Sample, *, raw: bool) -> list[str]:
     return lines
 
 
-def connection_rows(sample: Sample, *, raw: bool) -> list[list[str]]:
+def connection_rows(sample: Sample, wanted: Wanted) -> list[list[str]]:
     """The table of connections."""
 
     def size(count: int) -> str:
-        return str(count) if raw else human_size(count)
+        return str(count) if wanted.raw else human_size(count)
 
-    return [
+    def host(one: dict[str, Any]) -> str:
+        address = str(one.get("ip", ""))
+        return f"{host_name(address) if wanted.lookup else address}:{one.get('port', '')}"
+
+    rows = [
         [
-            f"{one.get('ip', '')}:{one.get('port', '')}",
+            host(one),
             str(one.get("cid", "")),
             text_of(str(one.get("name", "")).encode()),
             str(one.get("subscriptions", 0)),
@@ -187,6 +174,23 @@ def connection_rows(sample: Sample, *, raw: bool) -> list[list[str]]:
         ]
         for one in sample.connections
     ]
+    if wanted.subs:
+        for row, one in zip(rows, sample.connections, strict=True):
+            row.append(text_of(", ".join(one.get("subscriptions_list") or ()).encode()))
+    return rows
+
+
+def connection_columns(wanted: Wanted) -> tuple[str, ...]:
+    """What the rows are."""
+    return (*CONNECTION_COLUMNS, "Subscriptions") if wanted.subs else CONNECTION_COLUMNS
+
+
+def delimited(sample: Sample, wanted: Wanted) -> str:
+    """The connections as a file that a spreadsheet reads."""
+    made = io.StringIO()
+    writer = csv.writer(made, delimiter=wanted.delimiter, lineterminator="\n")
+    writer.writerows([connection_columns(wanted), *connection_rows(sample, wanted)])
+    return made.getvalue()
 
 
 def stream_rows(before: Sample, after: Sample, *, raw: bool) -> list[list[str]]:
@@ -210,15 +214,16 @@ def stream_rows(before: Sample, after: Sample, *, raw: bool) -> list[list[str]]:
     return rows
 
 
-def picture(before: Sample, after: Sample, *, raw: bool) -> RenderableType:
+def picture(before: Sample, after: Sample, wanted: Wanted) -> RenderableType:
     """Everything, for a terminal or a pipe."""
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text("\n".join(head_lines(before, after, raw=raw)))]
-    parts.append(_table(CONNECTION_COLUMNS, connection_rows(after, raw=raw), left={"Host", "Name", "Lang", "Version"}))
+    left = {"Host", "Name", "Lang", "Version", "Subscriptions"}
+    parts: list[RenderableType] = [Text("\n".join(head_lines(before, after, raw=wanted.raw)))]
+    parts.append(_table(connection_columns(wanted), connection_rows(after, wanted), left=left))
     if after.streams:
-        parts.append(_table(STREAM_COLUMNS, stream_rows(before, after, raw=raw), left={"Stream"}))
+        parts.append(_table(STREAM_COLUMNS, stream_rows(before, after, raw=wanted.raw), left={"Stream"}))
     return Group(*parts)
 
 
@@ -237,57 +242,80 @@ def _table(columns: tuple[str, ...], rows: list[list[str]], *, left: set[str]) -
 
 @click.command("top", cls=Command)
 @click.argument("target", required=False)
-@click.option("--conns", "-n", type=click.IntRange(min=1), default=1024, help="Maximum number of connections to show")
+@click.option(
+    "--conns", "-n", "limit", type=click.IntRange(min=1), default=1024, help="Maximum number of connections to show"
+)
 @click.option("--interval", "-d", type=DURATION, default="1s", show_default=True, help="Refresh interval")
 @click.option("--sort", type=click.Choice(SORTS), default="cid", show_default=True, help="Sort connections by")
 @click.option("--once", is_flag=True, help="Show one sample and end")
-@click.option("--max-refresh", "-r", type=click.IntRange(min=1), help="End after so many samples")
+@click.option("--max-refresh", "-r", type=int, help="End after so many samples  [default: by Ctrl-C]")
 @click.option("--raw", "-b", is_flag=True, help="Show raw bytes")
+@click.option("--lookup", is_flag=True, help="Show host names instead of addresses")
+@click.option("--subs", is_flag=True, help="Show what each connection subscribes to")
 @click.option("--streams/--no-streams", default=True, help="Show streams too")
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Save the first sample to a file")
+@click.option("--delimiter", default="", help="Give the connections alone, with this character between their fields")
 @pass_settings
 def top(
     settings: Settings,
     /,
     *,
     target: str | None,
-    conns: int,
     interval: int,
-    sort: str,
     once: bool,
     max_refresh: int | None,
-    raw: bool,
-    streams: bool,
     output: Path | None,
+    **options: Any,
 ) -> None:
     """Show a server's connections and streams, live.
 
     TARGET is the server's monitoring address, such as http://127.0.0.1:8222 or a port of this machine; without it
-    port 8222 of the server that commands connect to.
+    port 8222 of the server that commands connect to. A word is the name of a server, which is asked through the system
+    account.
     """
-    chosen = effective(settings)
-    monitor = Monitor(monitor_url(target, chosen), chosen)
-    live = is_terminal() and not (once or settings.json or output)
-    count = 1 if once or output else max_refresh or (None if live else 1)
-    before = monitor.sample(sort, conns, streams)
-    with pictures(live=live) as show:
-        for number in itertools.count(1):
-            time.sleep(interval / SECOND_NS)
-            after = monitor.sample(sort, conns, streams)
-            if settings.json:
-                emit_json_line(document(before, after))
-            elif output is not None:
-                _save(output, picture(before, after, raw=raw))
-            else:
-                show(picture(before, after, raw=raw))
-            if number == count:
-                return
-            before = after
+    wanted = Wanted(**options)
+    if len(wanted.delimiter) > 1:
+        raise UsageError(f"--delimiter is one character, not {wanted.delimiter!r}")
+    live = is_terminal() and not (once or settings.json or output or wanted.delimiter)
+    # Below zero means without end, as in `nats`.
+    count = 1 if once or output else max_refresh or -1
+    if count < 0:
+        count = 0 if live else 1
+    with _monitor(target, effective(settings)) as monitor:
+        before = take_sample(monitor, wanted)
+        with pictures(live=live) as show:
+            for number in itertools.count(1):
+                time.sleep(interval / SECOND_NS)
+                after = take_sample(monitor, wanted)
+                if settings.json:
+                    emit_json_line(document(before, after))
+                elif output is not None:
+                    _save(output, before, after, wanted)
+                elif wanted.delimiter:
+                    echo(delimited(after, wanted).rstrip("\n"))
+                else:
+                    show(picture(before, after, wanted))
+                if number == count:
+                    return
+                before = after
 
 
-def _save(path: Path, shown: RenderableType) -> None:
+@contextmanager
+def _monitor(target: str | None, settings: Settings) -> Iterator[Monitor]:
+    """Whom to ask."""
+    if target is None or not names_a_server(target):
+        yield HttpMonitor(monitor_url(target, settings), settings)
+        return
+    with connected() as connection:
+        yield SystemMonitor(target, connection)
+
+
+def _save(path: Path, before: Sample, after: Sample, wanted: Wanted) -> None:
     from rich.console import Console
 
     with path.open("w", encoding="utf-8") as file:
-        Console(file=file, width=200, no_color=True).print(shown)
+        if wanted.delimiter:
+            file.write(delimited(after, wanted))
+        else:
+            Console(file=file, width=200, no_color=True).print(picture(before, after, wanted))
     echo(f"Saved to {path}")

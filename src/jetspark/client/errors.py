@@ -25,6 +25,7 @@
     │       ├── PublishError
     │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
     │       │   ├── PublishUnknownError   the connection broke; it may have been stored
+    │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
     │       │   └── NoStreamError         nobody stores this subject
     │       ├── PullError                 a status that ends a pull: code and description
     │       │   ├── HeartbeatMissedError, ConsumerDeletedError, BadPullError, ConsumerIsPushError,
@@ -42,8 +43,13 @@ Which class an API answer becomes is in `api_errors`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jetspark.errors import JetsparkError
 from jetspark.protocol.client_parser import ProtocolError
+
+if TYPE_CHECKING:
+    from jetspark.client.infos import PubAck
 
 
 class ClientError(JetsparkError):
@@ -176,6 +182,18 @@ class PublishUnknownError(PublishError):
     """The connection broke after the message was sent and before it was acknowledged."""
 
     may_be_stored = True
+
+
+class FastBatchEndedError(PublishError):
+    """The server ended a fast batch before all of it was stored. `ack` tells what is: its `count` messages, in order.
+
+    The cause, when there is one, is what the server had against the message that ended it; otherwise it missed one.
+    """
+
+    def __init__(self, ack: PubAck, sent_count: int) -> None:
+        super().__init__(f"stream {ack.stream} ended the batch {ack.batch} after {ack.count} of {sent_count} messages")
+        self.ack = ack
+        self.sent_count = sent_count
 
 
 class NoStreamError(PublishError, NoRespondersError):

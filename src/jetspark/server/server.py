@@ -192,7 +192,8 @@ class Server:
         """JetStream is for the accounts that ask for it; without accounts it is for everybody."""
         accounts = self.options.accounts
         for name, account in self.broker.accounts.items():
-            if name == self.options.system_account:
+            account.is_system = name == self.options.system_account
+            if account.is_system:
                 account.jetstream.enabled = False
             elif accounts:
                 configured = accounts.get(name)

@@ -7,6 +7,7 @@ from jetspark.client.aio.block import PublishBlock
 from jetspark.client.aio.connection import Connection, connect
 from jetspark.client.aio.consumer import Consumer
 from jetspark.client.aio.consuming import Consuming
+from jetspark.client.aio.fast_batch import FastBatch
 from jetspark.client.aio.fetching import Batch
 from jetspark.client.aio.jetstream import JetStream
 from jetspark.client.aio.key_value import KeyValue, KeyValueEntry, KeyValueStatus, KeyWatcher
@@ -30,6 +31,7 @@ __all__ = [
     "Connection",
     "Consumer",
     "Consuming",
+    "FastBatch",
     "JetStream",
     "KeyValue",
     "KeyValueEntry",

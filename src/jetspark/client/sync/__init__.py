@@ -8,6 +8,7 @@ from jetspark.client.sync.block import PublishBlock
 from jetspark.client.sync.connection import Connection, connect
 from jetspark.client.sync.consumer import Consumer
 from jetspark.client.sync.consuming import Consuming
+from jetspark.client.sync.fast_batch import FastBatch
 from jetspark.client.sync.fetching import Batch
 from jetspark.client.sync.jetstream import JetStream
 from jetspark.client.sync.key_value import KeyValue, KeyValueEntry, KeyValueStatus, KeyWatcher
@@ -31,6 +32,7 @@ __all__ = [
     "Connection",
     "Consumer",
     "Consuming",
+    "FastBatch",
     "JetStream",
     "KeyValue",
     "KeyValueEntry",

@@ -20,6 +20,7 @@ from jetspark.client.names import check_name
 from jetspark.client.sync import subscribing
 from jetspark.client.sync.backup import BackupProgress, restore
 from jetspark.client.sync.batch import PublishBatch
+from jetspark.client.sync.fast_batch import FastBatch
 from jetspark.client.sync.publishing import Publisher
 
 if TYPE_CHECKING:
@@ -162,6 +163,21 @@ class JetStream(Publisher):
         """Several messages stored together or not at all; see `PublishBatch`."""
         return PublishBatch(self)
 
+    def fast_batch(
+        self,
+        *,
+        flow: int = 100,
+        outstanding_acks: int = 2,
+        gaps_are_fine: bool = False,
+        timeout: Seconds | None = None,
+    ) -> FastBatch:
+        """Many messages in a row, acknowledged together every `flow` messages or so; see `FastBatch`.
+
+        A lost or refused message ends the batch, so that what is stored is without gaps; with `gaps_are_fine` it goes
+        on without it and counts it.
+        """
+        return FastBatch(self, flow, outstanding_acks, gaps_are_fine, timeout)
+
     # Buckets.
 
     def create_key_value(self, bucket: str, **settings: Any) -> KeyValue:
@@ -185,7 +201,8 @@ class JetStream(Publisher):
 
     def key_value_names(self) -> list[str]:
         """The names of all buckets."""
-        return [name[3:] for name in self.stream_names("$KV.*.>") if name.startswith("KV_")]
+        # Not asked for by subject: a bucket that mirrors another has none.
+        return [name[3:] for name in self.stream_names() if name.startswith("KV_")]
 
     def create_object_store(self, bucket: str, **settings: Any) -> ObjectStore:
         """Make an object store. Settings: `ttl`, and any of a stream."""

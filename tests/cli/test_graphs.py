@@ -1,4 +1,4 @@
-"""`jetspark consumer graph` draws a consumer's rates, or prints them where nothing can be drawn."""
+"""`consumer graph` and `stream graph` draw rates, or print them where nothing can be drawn."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from tests.cli.conftest import Jetspark
 from tests.cli.terminal import at_terminal
 
+from jetspark.cli import stream_graph
 from jetspark.cli.charts import BLOCKS, columns
-from jetspark.cli.consumer_graph import Look, look, picture
-from jetspark.client.infos import ConsumerInfo
+from jetspark.cli.consumer_graph import PLOTS, look
+from jetspark.cli.graphs import picture
+from jetspark.client.infos import ConsumerInfo, StreamInfo
 from jetspark.sync import connect
 
 
@@ -42,13 +45,38 @@ def consumer(jetspark: Jetspark, name: str) -> str:
 def test_rates_are_what_happened_between_two_looks() -> None:
     seen = look(info(10, 5), info(30, 9, pending=7, ack_pending=21), 2.0)
 
-    assert seen == Look(pending=7, ack_pending=21, acked_per_sec=2.0, delivered_per_sec=10.0)
+    assert seen == {"pending": 7, "ack_pending": 21, "acked_per_sec": 2.0, "delivered_per_sec": 10.0}
 
 
 def test_a_consumer_that_was_reset_shows_no_negative_rate() -> None:
     seen = look(info(10, 5), info(0, 0), 1.0)
 
-    assert (seen.delivered_per_sec, seen.acked_per_sec) == (0.0, 0.0)
+    assert (seen["delivered_per_sec"], seen["acked_per_sec"]) == (0.0, 0.0)
+
+
+def state(first: int, last: int, messages: int) -> Any:
+    raw = {"first_seq": first, "last_seq": last, "messages": messages}
+    return StreamInfo.read({"config": {"name": "S"}, "state": raw}).state
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "removed", "stored"),
+    [
+        (state(1, 10, 10), state(1, 30, 30), 0.0, 10.0),
+        (state(1, 10, 10), state(11, 30, 20), 5.0, 10.0),
+        # Taken from the middle, as from a work queue whose first message is still being worked on.
+        (state(1, 10, 10), state(1, 10, 4), 3.0, 0.0),
+        # Made anew meanwhile: what it had is gone, and nothing is counted below zero.
+        (state(1, 10, 10), state(1, 2, 2), 4.0, 0.0),
+    ],
+    ids=["grows", "is limited", "is worked off", "is made anew"],
+)
+def test_what_a_stream_gets_and_loses_is_told_by_its_counts(
+    before: Any, after: Any, removed: float, stored: float
+) -> None:
+    seen = stream_graph.look(before, after, 2.0)
+
+    assert (seen["removed_per_sec"], seen["stored_per_sec"]) == (removed, stored)
 
 
 def test_columns_reach_from_nothing_to_the_largest() -> None:
@@ -59,9 +87,11 @@ def test_columns_reach_from_nothing_to_the_largest() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(20, 5), (80, 24), (200, 60)])
 def test_the_picture_fits_the_screen(width: int, height: int) -> None:
-    looks = [Look(number, 1, 2.0, 3.0) for number in range(500)]
+    looks = [
+        {"pending": number, "ack_pending": 1, "acked_per_sec": 2.0, "delivered_per_sec": 3.0} for number in range(500)
+    ]
 
-    lines = picture("title", looks, width, height).plain.split("\n")
+    lines = picture("title", PLOTS, looks, width, height).plain.split("\n")
 
     assert len(lines) <= max(height, 13)
     assert max(len(one) for one in lines[3:]) <= max(width, len("Messages Acknowledged / second: 2"))
@@ -106,3 +136,21 @@ def test_at_a_terminal_four_plots_fill_the_screen(jetspark: Jetspark, consumer: 
         assert f"Messages {caption}" in session.screen
     assert "5 ┤ " in session.screen
     assert "██" in session.screen
+
+
+def test_a_stream_is_graphed_a_line_or_a_document_a_look(jetspark: Jetspark, consumer: str) -> None:
+    lines = jetspark("stream", "graph", consumer, "-n", "2", "-d", "10ms").splitlines()
+    documents = jetspark("stream", "graph", consumer, "-n", "1", "-d", "10ms", "--json")
+
+    assert len(lines) == 2
+    assert all("stored: 0.0/s  removed: 0.0/s  messages: 5" in one for one in lines)
+    assert json.loads(documents) == {"stream": consumer, "messages": 5, "removed_per_sec": 0, "stored_per_sec": 0}
+
+
+def test_at_a_terminal_a_stream_has_three_plots(jetspark: Jetspark, consumer: str) -> None:
+    session = at_terminal(jetspark, "stream", "graph", consumer, "--count", "2", "--interval", "10ms")
+
+    assert session.exit_code == 0, session.screen
+    assert f"Stream Statistics for {consumer}" in session.screen
+    for caption in ("Stored: 5", "Removed / second: 0", "Stored / second: 0"):
+        assert f"Messages {caption}" in session.screen
