@@ -36,20 +36,51 @@ under `NO_COLOR`. Durations are written like `10s`, `5m`, `2h` or `1d12h`, sizes
 
 Whoever comes from `nats` (0.4.0) finds these differences:
 
-| `nats` | `jetspark` |
-|---|---|
-| `--socks-proxy`, contexts with a proxy or `nsc` | refused by name |
-| the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`, `service`, `trace`, `traffic` | not here |
-| `server` manages servers | `server` runs one; to manage others use `nats server` |
-| `stream cluster`, `consumer cluster`, `account tls`, `account report connections`, `account report statistics` | not here |
-| `find --expression`, `account backup --check` and `-w`, `account restore --cluster` and `--tag` | not here |
-| every failure is exit code 1, a request that nobody answers is 0 | 2 wrong usage, 3 no connection, 4 not there, 5 timed out, 1 anything else |
-| `stream get --json` has headers and data in base64 | `headers` as an object, `data` as text; bytes that are no text are in `data_base64` |
-| `events` alone listens to the server's advisories | to JetStream's advisories and metrics; `--srv-advisory` adds the server's |
-| `stream view`, `stream graph` and `consumer graph` need a terminal | they work in pipes too, and with `--json` |
-| `top NAME` | also `top http://HOST:PORT` and `top PORT`, without a system account |
-
 """
+
+DIFFERENCES = (
+    (
+        "`--socks-proxy`, contexts with a proxy or `nsc`",
+        "refused by name",
+    ),
+    (
+        "the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`, `service`, `trace`, `traffic`",
+        "not here",
+    ),
+    (
+        "`server` manages servers",
+        "`server` runs one; to manage others use `nats server`",
+    ),
+    (
+        "`stream cluster`, `consumer cluster`, `account tls`, `account report connections`, `account report "
+        "statistics`",
+        "not here",
+    ),
+    (
+        "`find --expression`, `account backup --check` and `-w`, `account restore --cluster` and `--tag`",
+        "not here",
+    ),
+    (
+        "every failure is exit code 1, a request that nobody answers is 0",
+        "2 wrong usage, 3 no connection, 4 not there, 5 timed out, 1 anything else",
+    ),
+    (
+        "`stream get --json` has headers and data in base64",
+        "`headers` as an object, `data` as text; bytes that are no text are in `data_base64`",
+    ),
+    (
+        "`events` alone listens to the server's advisories",
+        "to JetStream's advisories and metrics; `--srv-advisory` adds the server's",
+    ),
+    (
+        "`stream view`, `stream graph` and `consumer graph` need a terminal",
+        "they work in pipes too, and with `--json`",
+    ),
+    (
+        "`top NAME`",
+        "also `top http://HOST:PORT` and `top PORT`, without a system account",
+    ),
+)
 
 
 def paragraphs(text: str | None) -> str:
@@ -143,7 +174,9 @@ def server_text() -> str:
 def document() -> str:
     """All of docs/cli.md."""
     ctx = click.Context(cli, info_name="jetspark")
-    parts = [OPENING, "## Exit codes\n\n| Code | |\n|---|---|\n"]
+    differences = "".join(f"| {theirs} | {ours} |\n" for theirs, ours in DIFFERENCES)
+    parts = [OPENING, f"| `nats` | `jetspark` |\n|---|---|\n{differences}\n"]
+    parts.append("## Exit codes\n\n| Code | |\n|---|---|\n")
     parts.extend(f"| {code} | {cell(meaning)} |\n" for code, meaning in EXIT_CODES.items())
     parts.append("\n## Global options\n\nAnywhere on the line.\n\n")
     parts.append(option_table(global_options(at_root=True), ctx) + "\n\n")
