@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jetspark.api.error_codes import ApiError
-from jetspark.api.stream_config import Storage, StreamConfig
+from jetspark.api.stream_config import Storage, StreamConfig, StreamSource
 from jetspark.client import errors
 from jetspark.client.aio import JetStream, Stream, connect
 from jetspark.client.api_errors import (
@@ -37,6 +37,19 @@ async def test_a_stream_is_made_changed_and_removed(jetstream: JetStream, name: 
 async def test_a_stream_can_be_made_from_the_dataclass(jetstream: JetStream, name: str) -> None:
     config = StreamConfig(name=name, subjects=(f"{name}.x",), storage=Storage.MEMORY)
     assert (await jetstream.create_stream(config, max_msgs=5)).cached_info.config.max_msgs == 5
+
+
+async def test_sources_are_taken_as_mappings_as_dataclasses_and_mixed(jetstream: JetStream, name: str) -> None:
+    for origin in ("A", "B"):
+        await jetstream.create_stream(f"{name}{origin}", subjects=[f"{name}{origin}.*"])
+    sources = [StreamSource(name=f"{name}A"), {"name": f"{name}B", "opt_start_seq": 7}]
+
+    made = await jetstream.create_stream(name, sources=sources)
+
+    assert [(one.name, one.opt_start_seq) for one in made.cached_info.config.sources or []] == [
+        (f"{name}A", 0),
+        (f"{name}B", 7),
+    ]
 
 
 async def test_the_same_name_with_other_settings_is_an_error_of_its_own(jetstream: JetStream, name: str) -> None:

@@ -98,11 +98,18 @@ def _merge(kind: Any, config: Any, values: dict[str, Any]) -> Any:
     unknown = sorted(set(values) - known)
     if unknown:
         raise BadOptionError(f"no such setting: {', '.join(unknown)}")
-    plain = {key: _nested(value) for key, value in values.items()}
+    plain = {key: _nested(_alike(kind, key, value)) for key, value in values.items()}
     typed = {key: value for key, value in plain.items() if isinstance(value, WireTime) or _is_document(value)}
     read = kind.decode({key: value for key, value in plain.items() if key not in typed}, strict=True)
     chosen = {key: getattr(read, key) for key in values if key not in typed}
     return replace(config if config is not None else kind(), **chosen, **typed)
+
+
+def _alike(kind: Any, key: str, value: Any) -> Any:
+    """A list of dataclasses and mappings as one of dataclasses only."""
+    if not isinstance(value, (list, tuple)) or not any(_is_document(one) for one in value):
+        return value
+    return [one if _is_document(one) else getattr(kind.decode({key: [one]}, strict=True), key)[0] for one in value]
 
 
 def _is_document(value: Any) -> bool:
