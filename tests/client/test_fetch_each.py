@@ -76,6 +76,23 @@ async def test_what_was_not_taken_comes_with_the_next_fetch(jetstream: JetStream
     assert [message.data for message in rest] == [b"2", b"3", b"4", b"5", b"6"]
 
 
+async def test_a_loop_left_early_has_left_before_the_next_fetch_begins(
+    jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    await fill(jetstream, f"{name}.a", 1, 15)
+    consumer = await stream.create_consumer("worker", ack_wait=60)
+    seen: list[bytes] = []
+    async for message in consumer.fetch_each(10):
+        seen.append(message.data)
+        if len(seen) == 3:
+            break
+
+    # Not one turn of the loop in between.
+    seen += [message.data for message in await consumer.fetch(5)]
+
+    assert seen == [b"%d" % i for i in range(1, 9)]
+
+
 async def test_an_error_comes_after_the_messages_before_it(peer: ScriptedPeer) -> None:
     async with await connect(peer.url) as connection:
         consumer = connection.jetstream().stream_handle("S").consumer_handle("C")

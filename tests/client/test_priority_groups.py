@@ -165,3 +165,22 @@ async def test_row_90_the_standby_takes_over_when_the_pinned_client_dies(
         await standby.stop()
         assert pinned is not None
     await first.close()
+
+
+async def test_each_group_of_a_handle_has_its_own_callbacks(jetstream: JetStream, stream: Stream, name: str) -> None:
+    consumer = await stream.create_consumer(
+        "worker", priority_groups=["red", "blue"], priority_policy="pinned_client", priority_timeout=60
+    )
+    events: list[tuple[str, str]] = []
+    red = consumer.consume(
+        lambda message: None, group="red", expires=2, on_pinned=lambda pin_id: events.append(("red", pin_id))
+    )
+    blue = consumer.consume(
+        lambda message: None, group="blue", expires=2, on_pinned=lambda pin_id: events.append(("blue", pin_id))
+    )
+    async with red, blue:
+        await fill(jetstream, f"{name}.a", 1)
+        await until(lambda: bool(events))
+        pinned = [group for group in ("red", "blue") if consumer.pin_id(group)]
+
+    assert events == [(group, consumer.pin_id(group)) for group in pinned]

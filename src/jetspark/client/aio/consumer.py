@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetspark.client.aio.arrow import BATCH_ROWS, ArrowConsuming, ArrowFetch, ack_rows
 from jetspark.client.aio.consuming import Consuming
-from jetspark.client.aio.fetching import GRACE_S, Batch, Fetch
+from jetspark.client.aio.fetching import GRACE_S, Batch, Each, Fetch
 from jetspark.client.aio.msg import Msg
 from jetspark.client.arrow_batches import BatchBuilder
 from jetspark.client.configs import wire_time
@@ -44,8 +44,9 @@ class Consumer:
         self._next_subject = f"{self._jetstream.api_prefix}.CONSUMER.MSG.NEXT.{stream.name}.{info.name}"
         self._pin_ids: dict[str, str] = {}
         self._leftovers: deque[Msg] = deque()
-        self._on_pinned: Callable[[str], Any] | None = None
-        self._on_unpinned: Callable[[], Any] | None = None
+        # By group: one handle may consume for several.
+        self._on_pinned: dict[str, Callable[[str], Any] | None] = {}
+        self._on_unpinned: dict[str, Callable[[], Any] | None] = {}
 
     @property
     def name(self) -> str:
@@ -102,7 +103,7 @@ class Consumer:
         """
         request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
         fetch, wait_s = self._fetch(request, max_messages, max_bytes, seconds(expires), no_wait)
-        return fetch.each(wait_s)
+        return Each(fetch, wait_s)
 
     def _fetch(
         self, request: PullRequest, max_messages: int, max_bytes: int, expires_s: float, no_wait: bool
@@ -166,7 +167,7 @@ class Consumer:
             raise BadOptionError('on_heartbeat_miss is "raise" or "repull"')
         request = self._request(expires_s, heartbeat_s, group, min_pending, min_ack_pending, priority)
         self._warn_of_slow_pulls(group, expires_s)
-        self._on_pinned, self._on_unpinned = on_pinned, on_unpinned
+        self._on_pinned[group], self._on_unpinned[group] = on_pinned, on_unpinned
         return Consuming(self, request, buffer, callback, on_heartbeat_miss == "repull")
 
     # Batches for pipelines.
@@ -223,6 +224,8 @@ class Consumer:
         min_pending: int = 0,
         min_ack_pending: int = 0,
         priority: int | None = None,
+        on_pinned: Callable[[str], Any] | None = None,
+        on_unpinned: Callable[[], Any] | None = None,
         columns: Sequence[str] | None = None,
     ) -> ArrowConsuming:
         """Record batches without end: of `batch_rows`, or of what has come `linger` after a batch's first row.
@@ -238,6 +241,7 @@ class Consumer:
             raise BadOptionError('on_heartbeat_miss is "raise" or "repull"')
         request = self._request(expires_s, heartbeat_s, group, min_pending, min_ack_pending, priority)
         self._warn_of_slow_pulls(group, expires_s)
+        self._on_pinned[group], self._on_unpinned[group] = on_pinned, on_unpinned
         return self._consume_rows(request, builder, batch_rows, seconds(linger), on_heartbeat_miss == "repull")
 
     def _consume_rows(
@@ -299,13 +303,15 @@ class Consumer:
         pin_id = value.decode()
         if self._pin_ids.get(group) != pin_id:
             self._pin_ids[group] = pin_id
-            if self._on_pinned is not None:
-                self._link.call_hook(self._on_pinned, pin_id)
+            hook = self._on_pinned.get(group)
+            if hook is not None:
+                self._link.call_hook(hook, pin_id)
 
     def lost_pin(self, group: str) -> None:
         """The server pinned another client."""
-        if self._pin_ids.pop(group, None) is not None and self._on_unpinned is not None:
-            self._link.call_hook(self._on_unpinned)
+        hook = self._on_unpinned.get(group)
+        if self._pin_ids.pop(group, None) is not None and hook is not None:
+            self._link.call_hook(hook)
 
     # Management.
 

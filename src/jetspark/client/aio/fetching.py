@@ -6,7 +6,6 @@ and no request is left behind on the server.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from jetspark.client.aio.msg import Msg
@@ -32,6 +31,27 @@ class Batch(list[Msg]):
         self.error: PullError | None = None
 
 
+class Each:
+    """The messages of one pull, each as it comes."""
+
+    def __init__(self, fetch: Fetch, wait_s: float) -> None:
+        self._fetch = fetch
+        self._wait_s = wait_s
+
+    def __aiter__(self) -> Each:
+        return self
+
+    async def __anext__(self) -> Msg:
+        message = await self._fetch.next(self._wait_s)
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    def __del__(self) -> None:
+        # At once when the caller leaves its loop, and before its next fetch: a generator would be closed later.
+        self._fetch.leave()
+
+
 class Fetch:
     """The life of one pull."""
 
@@ -42,8 +62,12 @@ class Fetch:
         self._wanted = max_messages or pull.BATCH_UNLIMITED
         self._max_bytes = max_bytes
         self._batch = Batch()
-        # Handed to the caller already, by `each`.
+        # Handed to the caller already, one by one.
         self._given = 0
+        self._goes_on = True
+        self._is_begun = False
+        self._is_left = False
+        self._deadline_s = 0.0
         self._done = False
 
     async def run(self, wait_s: float) -> Batch:
@@ -68,28 +92,43 @@ class Fetch:
             raise self._batch.error
         return self._batch
 
-    async def each(self, wait_s: float) -> AsyncIterator[Msg]:
-        """The same batch, each message as it comes. What was not taken when the caller leaves is for the next fetch."""
+    async def next(self, wait_s: float) -> Msg | None:
+        """The same batch, message by message; None after the last. Whoever stops before that says `leave`."""
+        if self._is_left:
+            return None
         batch = self._batch
-        self._take_leftovers()
-        deadline_s = self._link.now() + wait_s
-        self._open()
+        if not self._is_begun:
+            self._begin(wait_s)
         try:
-            if len(batch) < self._wanted:
-                self._send()
-            goes_on = True
-            while goes_on:
-                goes_on = len(batch) + self._given < self._wanted and await self._step(deadline_s)
-                while batch:
-                    # Counted before it is handed over: the caller may not come back.
-                    self._given += 1
-                    yield batch.pop(0)
-        finally:
-            self._close()
-            self._take_queued()
-            self._consumer._leftovers.extend(batch)
+            while not batch and self._goes_on:
+                self._goes_on = self._given < self._wanted and await self._step(self._deadline_s)
+        except BaseException:
+            self.leave()
+            raise
+        if batch:
+            # Counted before it is handed over: the caller may not come back.
+            self._given += 1
+            return batch.pop(0)
+        self.leave()
         if batch.error is not None:
             raise batch.error
+        return None
+
+    def _begin(self, wait_s: float) -> None:
+        self._is_begun = True
+        self._take_leftovers()
+        self._deadline_s = self._link.now() + wait_s
+        self._open()
+        if len(self._batch) < self._wanted:
+            self._send()
+
+    def leave(self) -> None:
+        """No more is taken: what has come is for the next fetch."""
+        if self._is_begun and not self._is_left:
+            self._close()
+            self._take_queued()
+            self._consumer._leftovers.extend(self._batch)
+        self._is_left = True
 
     def _take_leftovers(self) -> None:
         leftovers = self._consumer._leftovers
@@ -147,7 +186,6 @@ class Fetch:
             self._request.expires_ns = left_ns
         if 2 * self._request.heartbeat_ns > left_ns:
             self._request.heartbeat_ns = 0
-        self._deadline_s = deadline_s
         self._send()
 
     def _take_queued(self) -> None:

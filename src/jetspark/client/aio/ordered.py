@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
 from jetspark.client.aio.consumer import CONSUME_EXPIRES_S, Consumer, consume_buffer
 from jetspark.client.aio.consuming import Consuming
-from jetspark.client.aio.fetching import GRACE_S, Batch, Fetch
+from jetspark.client.aio.fetching import GRACE_S, Batch, Each, Fetch
 from jetspark.client.aio.msg import Msg
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetspark.client.arrow_batches import BatchBuilder
@@ -179,7 +179,7 @@ class OrderedConsumer(Consumer):
             fetch, wait_s = self._fetch(request, count, size, left_s, no_wait)
             in_order = True
             try:
-                async for message in fetch.each(wait_s):
+                async for message in Each(fetch, wait_s):
                     in_order = self._position.accept(message.reply_bytes)
                     if not in_order:
                         break

@@ -31,7 +31,7 @@ from jetspark.client.errors import (
 from jetspark.client.infos import ConsumerInfo
 from jetspark.client.sync.consumer import CONSUME_EXPIRES_S, Consumer, consume_buffer
 from jetspark.client.sync.consuming import Consuming
-from jetspark.client.sync.fetching import GRACE_S, Batch, Fetch
+from jetspark.client.sync.fetching import GRACE_S, Batch, Each, Fetch
 from jetspark.client.sync.msg import Msg
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class OrderedConsumer(Consumer):
             fetch, wait_s = self._fetch(request, count, size, left_s, no_wait)
             in_order = True
             try:
-                for message in fetch.each(wait_s):
+                for message in Each(fetch, wait_s):
                     in_order = self._position.accept(message.reply_bytes)
                     if not in_order:
                         break
