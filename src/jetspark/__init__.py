@@ -15,7 +15,38 @@ from jetspark import _build
 
 if TYPE_CHECKING:
     from jetspark import sync
-    from jetspark.client.aio import connect
+    from jetspark.client.aio import (
+        ArrowConsuming,
+        ArrowScan,
+        BackupProgress,
+        Batch,
+        Connection,
+        Consumer,
+        Consuming,
+        FastBatch,
+        JetStream,
+        KeyValue,
+        KeyValueEntry,
+        KeyValueStatus,
+        KeyWatcher,
+        Msg,
+        ObjectInfo,
+        ObjectResult,
+        ObjectStore,
+        ObjectWatcher,
+        OrderedConsumer,
+        OrderedSubscription,
+        Processing,
+        PublishBatch,
+        PublishBlock,
+        PublishFuture,
+        PullSubscription,
+        PushSubscription,
+        StoredMsg,
+        Stream,
+        Subscription,
+        connect,
+    )
     from jetspark.server.embedded import serve, serve_async
 
 # Before any other module of the package is imported, so that JETSPARK_PURE=1 reaches all of them.
@@ -23,24 +54,57 @@ _build.install_finder()
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "connect", "serve", "serve_async", "sync"]
+__all__ = [
+    "ArrowConsuming",
+    "ArrowScan",
+    "BackupProgress",
+    "Batch",
+    "Connection",
+    "Consumer",
+    "Consuming",
+    "FastBatch",
+    "JetStream",
+    "KeyValue",
+    "KeyValueEntry",
+    "KeyValueStatus",
+    "KeyWatcher",
+    "Msg",
+    "ObjectInfo",
+    "ObjectResult",
+    "ObjectStore",
+    "ObjectWatcher",
+    "OrderedConsumer",
+    "OrderedSubscription",
+    "Processing",
+    "PublishBatch",
+    "PublishBlock",
+    "PublishFuture",
+    "PullSubscription",
+    "PushSubscription",
+    "StoredMsg",
+    "Stream",
+    "Subscription",
+    "__version__",
+    "connect",
+    "serve",
+    "serve_async",
+    "sync",
+]
 
-_HOMES = {
-    "connect": "jetspark.client.aio",
-    "serve": "jetspark.server.embedded",
-    "serve_async": "jetspark.server.embedded",
-}
+_SERVER_NAMES = ("serve", "serve_async")
 
+if not TYPE_CHECKING:
+    # Hidden from type checkers, for which any name would be right otherwise.
 
-def __getattr__(name: str) -> Any:
-    if name == "sync":
-        return importlib.import_module("jetspark.sync")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'jetspark' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name == "sync":
+            return importlib.import_module("jetspark.sync")
+        if name not in __all__:
+            raise AttributeError(f"module 'jetspark' has no attribute {name!r}")
+        home = "jetspark.server.embedded" if name in _SERVER_NAMES else "jetspark.client.aio"
+        value = getattr(importlib.import_module(home), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from client.peer import ScriptedPeer
 from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, Msg, connect
+from jetspark.client.sync import connect as connect_sync
 
 
 async def test_a_published_message_reaches_a_subscriber_with_its_headers(url: str, name: str) -> None:
@@ -196,6 +198,23 @@ async def test_a_full_subscription_can_drop_the_oldest_instead(url: str, name: s
         first = await subscription.next(1)
         assert first is not None
         assert first.data == b"15"
+
+
+async def test_durations_may_be_timedeltas(url: str) -> None:
+    moment = timedelta(seconds=2)
+    async with await connect(url, connect_timeout=moment, request_timeout=moment, ping_interval=moment) as connection:
+        assert connection._link.options.request_timeout == 2.0
+        await connection.flush(moment)
+    with connect_sync(url, connect_timeout=moment, reconnect_wait_max=moment) as blocking:
+        blocking.flush(moment)
+
+
+async def test_settings_of_a_context_that_cannot_work_are_refused(url: str) -> None:
+    async with await connect(url) as connection:
+        with pytest.raises(errors.BadOptionError, match="publish_window"):
+            connection.jetstream(publish_window=-1)
+        with pytest.raises(errors.BadOptionError, match="timeout"):
+            connection.jetstream(timeout=0)
 
 
 async def test_no_server_is_told_at_once_with_its_cause() -> None:

@@ -18,11 +18,10 @@ from datetime import timedelta
 
 import jetspark
 import jetspark.sync
-from jetspark.client.aio import Msg
 from jetspark.client.errors import PublishError
 
 
-async def handle(message: Msg) -> None:
+async def handle(message: jetspark.Msg) -> None:
     await message.ack(wait=True)
 
 
@@ -73,6 +72,7 @@ with jetspark.sync.connect(conect_timeout=1) as connection:
     stream = connection.jetstream().stream("S")
     ack: str = connection.jetstream().publish("s.a", b"").seq
     stream.consumer("c").fetch("ten")
+    jetspark.conect()
 """
 
 
@@ -111,6 +111,7 @@ def test_a_users_program_is_clean_under_mypy_strict_and_a_wrong_one_is_not(tmp_p
     assert 'Unexpected keyword argument "conect_timeout"' in said
     assert "program.py:6: error: Incompatible types in assignment" in said
     assert "program.py:7: error: Argument 1 to" in said
+    assert 'program.py:8: error: Module has no attribute "conect"' in said
 
 
 def test_the_keywords_of_connect_are_the_fields_of_its_options() -> None:

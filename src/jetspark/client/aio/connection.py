@@ -10,7 +10,7 @@ from jetspark.client.aio.msg import Msg
 from jetspark.client.aio.subscription import Subscription
 from jetspark.client.core.connection import CONGESTED_BYTES
 from jetspark.client.core.frames import pattern_bytes, queue_bytes
-from jetspark.client.core.options import DEFAULT_URL, ConnectOptions, ConnectSettings
+from jetspark.client.core.options import DEFAULT_URL, ConnectOptions, ConnectSettings, connect_options
 from jetspark.client.core.routes import DROP_NEW, DROP_OLD
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError
@@ -203,7 +203,7 @@ async def connect(servers: str | list[str] = DEFAULT_URL, **options: Unpack[Conn
     """Connect to a NATS server, one of several, or (with `server=`) one inside this process.
 
     Fails at once when no server answers or the credentials are refused; after the first success it reconnects by
-    itself for as long as it takes. URLs are `nats://`, `tls://`, `ws://` or `wss://`. Times are in seconds.
+    itself for as long as it takes. URLs are `nats://`, `tls://`, `ws://` or `wss://`. Times are seconds or timedelta.
 
     - Who you are, one kind: `user` and `password`; `token`; `nkey_seed` or `nkey_seed_file`; `credentials_file`; `jwt`
       (with `nkey_seed` unless it is a bearer's). Secrets may be functions, asked at every connect. `name` is shown by
@@ -219,6 +219,6 @@ async def connect(servers: str | list[str] = DEFAULT_URL, **options: Unpack[Conn
     - Hooks, with asyncio also coroutine functions: `on_error(error)`, `on_disconnect()`, `on_reconnect()`,
       `on_close()`, `on_lame_duck()`, `on_discovered_server(url)`; and `telemetry`, such as `OpenTelemetry()`.
     """
-    connection = Connection(ConnectOptions(servers=servers, **options))
+    connection = Connection(connect_options(servers, options))
     await connection._link.open()
     return connection

@@ -5,15 +5,26 @@ Knows nothing of sockets; credentials that need reading or signing are callables
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
+from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 Secret = str | Callable[[], str]
+
+_DURATIONS = (
+    "connect_timeout",
+    "request_timeout",
+    "drain_timeout",
+    "ping_interval",
+    "reconnect_wait",
+    "reconnect_wait_max",
+    "publish_timeout",
+)
 
 
 class ConnectSettings(TypedDict, total=False):
@@ -35,21 +46,21 @@ class ConnectSettings(TypedDict, total=False):
     echo: bool
     verbose: bool
     pedantic: bool
-    connect_timeout: float
-    request_timeout: float
-    drain_timeout: float
-    ping_interval: float
+    connect_timeout: Seconds
+    request_timeout: Seconds
+    drain_timeout: Seconds
+    ping_interval: Seconds
     ping_outstanding_max: int
     allow_reconnect: bool
     reconnect_attempts_max: int
-    reconnect_wait: float
-    reconnect_wait_max: float
+    reconnect_wait: Seconds
+    reconnect_wait_max: Seconds
     retry_first_connect: bool
     randomize_servers: bool
     ignore_discovered_servers: bool
     pending_bytes_max: int
     publish_window: int
-    publish_timeout: float
+    publish_timeout: Seconds
     server: Any
     on_error: Callable[[BaseException], Any] | None
     on_disconnect: Callable[[], Any] | None
@@ -138,3 +149,12 @@ class ConnectOptions:
             or prefix[-1] == "."
         ):
             raise BadOptionError(f"not an inbox prefix: {prefix!r}")
+
+
+def connect_options(servers: str | list[str], settings: Mapping[str, Any]) -> ConnectOptions:
+    """The options as a caller of `connect` gives them."""
+    values = dict(settings)
+    for name in _DURATIONS:
+        if name in values:
+            values[name] = seconds(values[name])
+    return ConnectOptions(servers=servers, **values)

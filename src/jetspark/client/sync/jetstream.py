@@ -13,7 +13,7 @@ from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.stream_config import StreamConfig
 from jetspark.client.api_errors import NoJetStreamError, StreamExistsError, StreamNotFoundError
 from jetspark.client.configs import stream_config
-from jetspark.client.durations import Seconds, seconds
+from jetspark.client.durations import Seconds, seconds, timeout_seconds
 from jetspark.client.errors import BadOptionError, NoMatchingStreamError, NoRespondersError
 from jetspark.client.infos import AccountInfo, StreamInfo, read_answer
 from jetspark.client.names import check_name
@@ -42,16 +42,18 @@ class JetStream(Publisher):
         self, connection: Connection, *, domain: str, api_prefix: str, timeout: Seconds | None, publish_window: int
     ) -> None:
         options = connection._link.options
+        if publish_window < 0:
+            raise BadOptionError("publish_window must be at least 1")
         super().__init__(
             connection._link,
             publish_window or options.publish_window,
-            options.publish_timeout if timeout is None else seconds(timeout),
+            timeout_seconds(timeout, options.publish_timeout),
         )
         if domain and api_prefix:
             raise BadOptionError("give a domain or an api_prefix, not both")
         self.connection = connection
         self.api_prefix = f"$JS.{check_name('domain', domain)}.API" if domain else (api_prefix or "$JS.API").rstrip(".")
-        self._request_timeout_s = options.request_timeout if timeout is None else seconds(timeout)
+        self._request_timeout_s = timeout_seconds(timeout, options.request_timeout)
 
     def api_request(self, endpoint: str, document: Any = None, *, timeout: Seconds | None = None) -> dict[str, Any]:
         """Ask the JetStream API, for what has no method here; raises ApiError when it answers with one."""
