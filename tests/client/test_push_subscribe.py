@@ -11,6 +11,7 @@ import pytest
 from client.peer import ScriptedPeer
 from client.test_fetch import fill
 from client.waiting import until
+from jetspark.api.consumer_config import AckPolicy, ConsumerConfig
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Msg, PushSubscription, Stream, connect
 from jetspark.client.aio.subscribing import _create_push, _wanted
@@ -58,6 +59,38 @@ async def test_row_25_neither_subject_nor_stream_is_an_error(jetstream: JetStrea
         await jetstream.subscribe()
     with pytest.raises(errors.SubjectRequiredError):
         await jetstream.pull_subscribe()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"filter_subject": "somewhere.else"}, "filter_subject is somewhere.else"),
+        ({"deliver_group": "workers"}, "leave deliver_group out"),
+        ({"durable_name": "worker"}, "not durable_name"),
+        ({"name": "worker"}, "not name"),
+    ],
+    ids=str,
+)
+async def test_settings_that_contradict_the_call_are_refused(
+    jetstream: JetStream, stream: Stream, name: str, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(errors.SubscribeError, match=said):
+        await jetstream.subscribe(f"{name}.a", **settings)
+    with pytest.raises(errors.SubscribeError, match=said):
+        await jetstream.pull_subscribe(f"{name}.a", **settings)
+
+
+async def test_a_pull_subscription_has_no_deliver_subject(jetstream: JetStream, stream: Stream, name: str) -> None:
+    with pytest.raises(errors.SubscribeError, match="deliver_subject"):
+        await jetstream.pull_subscribe(f"{name}.a", deliver_subject="here")
+
+
+async def test_a_config_that_says_no_acks_means_it(jetstream: JetStream, stream: Stream, name: str) -> None:
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE)
+    subscription = await jetstream.subscribe(f"{name}.a", config=config)
+    assert (await subscription.consumer_info()).config.ack_policy == AckPolicy.NONE
+    with pytest.raises(errors.PullAckPolicyError):
+        await jetstream.pull_subscribe(f"{name}.a", config=config)
 
 
 async def test_row_27_the_stream_is_found_by_the_subject(jetstream: JetStream, stream: Stream, name: str) -> None:

@@ -70,8 +70,30 @@ def check_misuse(wanted: Wanted) -> None:
         raise QueueOptionError("heartbeats and flow control would reach random members of a queue")
     if wanted.is_pull and wanted.queue:
         raise SubscribeError("a pull subscription shares its consumer by itself and takes no queue")
+    _check_given(wanted)
     if wanted.is_pull and wanted.given.get("ack_policy") in (AckPolicy.NONE, AckPolicy.ALL):
-        raise PullAckPolicyError("a pull subscription needs explicit acks")
+        raise PullAckPolicyError(
+            "a pull subscription needs explicit acks (the ack_policy of a ConsumerConfig is none unless you say so)"
+        )
+
+
+def _check_given(wanted: Wanted) -> None:
+    """Refuse settings that say something else than the call does: one of the two would be dropped without a word."""
+    given = wanted.given
+    filter_subject = given.get("filter_subject")
+    if wanted.subject and filter_subject and filter_subject != wanted.subject:
+        raise SubscribeError(
+            f"the subject is {wanted.subject} and filter_subject is {filter_subject}: give one of them"
+        )
+    if given.get("deliver_group") and given["deliver_group"] != wanted.queue:
+        raise SubscribeError("the queue group is given as the queue: leave deliver_group out")
+    if wanted.is_pull and given.get("deliver_subject"):
+        raise SubscribeError("a pull subscription is asked for its messages and has no deliver_subject")
+    for name in ("name", "durable_name"):
+        if given.get(name) and given[name] != wanted.name:
+            raise SubscribeError(
+                f"a consumer that is to last is named as durable, one that exists as consumer: not {name}"
+            )
 
 
 def check_ordered(wanted: Wanted) -> None:

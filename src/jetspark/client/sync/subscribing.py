@@ -46,6 +46,8 @@ def _wanted(
     if config is not None:
         plain = ConsumerConfig()
         names |= {name for name in ConsumerConfig.__dataclass_fields__ if getattr(config, name) != getattr(plain, name)}
+        # A dataclass says what it says, as everywhere: none is a policy that somebody may mean.
+        names.add("ack_policy")
     wanted.given = {name: getattr(made, name) for name in names}
     wanted.config = made
     return wanted
