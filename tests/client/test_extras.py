@@ -55,6 +55,16 @@ async def test_processing_tells_the_server_that_work_goes_on(jetstream: JetStrea
     assert (await consumer.info()).num_redelivered == 0
 
 
+async def test_processing_knows_how_soon_the_consumer_delivers_again(
+    jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    consumer = await stream.create_consumer("worker", ack_wait=1.2)
+    await jetstream.publish(f"{name}.a", b"")
+    async with (await next_of(consumer)).processing():
+        assert await consumer.fetch(1, expires=2) == []
+
+
+
 async def test_a_batch_is_stored_together_or_not_at_all(jetstream: JetStream, name: str) -> None:
     stream = await jetstream.create_stream(name, subjects=[f"{name}.>"], allow_atomic=True, storage="memory")
     async with jetstream.batch() as batch:

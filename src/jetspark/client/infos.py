@@ -159,6 +159,11 @@ class ConsumerInfo:
     cluster: dict[str, Any] | None = None
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
+    @property
+    def soonest_redelivery_s(self) -> float:
+        """How soon after its delivery a message may be delivered again; 0 when the settings are not known."""
+        return min(self.config.backoff, default=self.config.ack_wait) / 1e9
+
     @classmethod
     def read(cls, raw: dict[str, Any]) -> ConsumerInfo:
         """From an answer."""

@@ -15,6 +15,7 @@ from jetspark.client.aio.msg import Msg
 from jetspark.client.arrow_batches import BatchBuilder
 from jetspark.client.configs import wire_time
 from jetspark.client.core.pull import PullBuffer, PullRequest, quarter
+from jetspark.client.core.routes import Inbox
 from jetspark.client.durations import Seconds, nanoseconds, seconds
 from jetspark.client.errors import BadOptionError
 from jetspark.client.infos import ConsumerInfo
@@ -58,6 +59,11 @@ class Consumer:
         """The consumer wants no acknowledgements."""
         config = self.cached_info.raw.get("config") or {}
         return config.get("ack_policy") == "none"
+
+    def mark(self, inbox: Inbox) -> None:
+        """Let messages that come to an inbox know what the consumer expects of them."""
+        inbox.ack_none = self.ack_none
+        inbox.ack_wait_s = self.cached_info.soonest_redelivery_s
 
     # Messages.
 

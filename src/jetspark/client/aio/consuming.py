@@ -59,7 +59,7 @@ class Consuming:
         link = self._link
         with link.guard:
             self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
-            self._inbox.ack_none = consumer.ack_none
+            consumer.mark(self._inbox)
             self._epoch = link.core.epoch
         self._queue: Any = self._inbox.queue
         self._begin()

@@ -75,6 +75,8 @@ class Inbox(Route):
         self.closed: bool = False
         # The consumer behind it wants no acknowledgements, so all ack calls do nothing.
         self.ack_none: bool = False
+        # How soon it delivers again what is not acknowledged; 0 when that is not known.
+        self.ack_wait_s: float = 0.0
 
     def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
         self.delivered_count += 1

@@ -140,7 +140,7 @@ class Fetch:
         link = self._link
         with link.guard:
             self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
-            self._inbox.ack_none = self._consumer.ack_none
+            self._consumer.mark(self._inbox)
         self._epoch = link.core.epoch
 
     def _close(self) -> None:

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from jetspark.client.sync.msg import Msg
     from jetspark.client.sync.waiting import Signal
 
+# A third of what a consumer waits unless told otherwise, for a consumer whose settings are not known here.
+PROGRESS_S = 10.0
+
 
 class Processing:
     """`with msg.processing(): …`
 
     Ends well: ack (with `wait`, confirmed). Raises one of `term_on`: term, with the error as the reason. Raises
-    anything else: nak, with `nak_delay`. The error goes on. Meanwhile every `progress_every` seconds the server is
-    told that work goes on, so the message is not delivered to somebody else; 0 turns that off.
+    anything else: nak, with `nak_delay`. The error goes on. Meanwhile every `progress_every` seconds (by default three
+    times in the consumer's ack_wait) the server is told that work goes on, so the message is not delivered to somebody
+    else; 0 turns that off.
     """
 
     def __init__(
@@ -29,13 +33,16 @@ class Processing:
         *,
         term_on: type[BaseException] | tuple[type[BaseException], ...] = (),
         nak_delay: Seconds = 0,
-        progress_every: Seconds = 10.0,
+        progress_every: Seconds | None = None,
         wait: bool = False,
     ) -> None:
         self._message = message
         self._term_on = term_on
         self._nak_delay = nak_delay
-        self._progress_s = seconds(progress_every)
+        if progress_every is None:
+            self._progress_s = message.inbox.ack_wait_s / 3 or PROGRESS_S
+        else:
+            self._progress_s = seconds(progress_every)
         self._wait = wait
         self._ended = False
         self._signal: Signal | None = None

@@ -82,7 +82,7 @@ class PullSubscription:
         if self._single is None:
             with link.guard:
                 self._single = link.core.add_inbox(link.core.new_inbox_subject() + b".*", b"", link)
-                self._single.ack_none = self.consumer.ack_none
+                self.consumer.mark(self._single)
         inbox = self._single
         self._single_serial += 1
         reply = inbox.subject[:-1] + b"%d" % self._single_serial
@@ -112,7 +112,7 @@ class PullSubscription:
         link = self._link
         with link.guard:
             inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
-            inbox.ack_none = self.consumer.ack_none
+            self.consumer.mark(inbox)
         got: list[Msg] = []
         finished = False
         try:

@@ -152,6 +152,7 @@ def subscribe(
             link.core.remove_route(inbox)
         raise
     inbox.ack_none = info.config.ack_policy == AckPolicy.NONE
+    inbox.ack_wait_s = info.soonest_redelivery_s
     # A queue's other members may have joined what the first one made, so it stays unless asked otherwise.
     deletes = (created and not queue) if delete_on_close is None else delete_on_close
     return PushSubscription(jetstream, wanted, info, inbox, callback, heartbeat_alarm, deletes)
