@@ -70,6 +70,24 @@ async def test_settings_nobody_knows_are_refused_before_asking(jetstream: JetStr
         await jetstream.stream("a.b")
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"retention": "nope"}, "retention cannot be 'nope': it is one of limits, interest, workqueue"),
+        ({"max_msgs": "many"}, "max_msgs cannot be 'many'"),
+        ({"mirror": {"nam": "other"}}, "mirror cannot be"),
+        ({"max_msg": 3}, "no such setting: max_msg; did you mean max_msgs"),
+    ],
+    ids=str,
+)
+async def test_a_setting_that_cannot_be_is_named_with_what_it_can_be(
+    jetstream: JetStream, name: str, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(errors.BadOptionError, match=said):
+        await jetstream.create_stream(name, **settings)
+
+
+
 async def test_fields_of_a_newer_server_are_kept(jetstream: JetStream, stream: Stream) -> None:
     info = await stream.info()
     assert info.raw["config"]["name"] == stream.name

@@ -6,12 +6,15 @@ it is, with keywords on top.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, get_type_hints
 
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
+from jetspark.api.error_codes import ApiError
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.timestamps import WireTime
 from jetspark.client.durations import nanoseconds
@@ -97,19 +100,41 @@ def _merge(kind: Any, config: Any, values: dict[str, Any]) -> Any:
     known = {field for field in kind.__dataclass_fields__ if field != "extra"}
     unknown = sorted(set(values) - known)
     if unknown:
-        raise BadOptionError(f"no such setting: {', '.join(unknown)}")
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise BadOptionError(f"no such setting: {', '.join(unknown)}{hint}")
     plain = {key: _nested(_alike(kind, key, value)) for key, value in values.items()}
     typed = {key: value for key, value in plain.items() if isinstance(value, WireTime) or _is_document(value)}
-    read = kind.decode({key: value for key, value in plain.items() if key not in typed}, strict=True)
+    read = _read(kind, {key: value for key, value in plain.items() if key not in typed})
     chosen = {key: getattr(read, key) for key in values if key not in typed}
     return replace(config if config is not None else kind(), **chosen, **typed)
+
+
+def _read(kind: Any, values: dict[str, Any]) -> Any:
+    """The settings as the server would read them; what it could not is named."""
+    try:
+        return kind.decode(values, strict=True)
+    except ApiError:
+        for key, value in values.items():
+            try:
+                kind.decode({key: value}, strict=True)
+            except ApiError as error:
+                raise BadOptionError(f"{key} cannot be {value!r}{_choices(kind, key)}") from error
+        raise
+
+
+def _choices(kind: Any, key: str) -> str:
+    type_of = get_type_hints(kind)[key]
+    if isinstance(type_of, type) and issubclass(type_of, Enum):
+        return f": it is one of {', '.join(str(choice.value) for choice in type_of)}"
+    return ""
 
 
 def _alike(kind: Any, key: str, value: Any) -> Any:
     """A list of dataclasses and mappings as one of dataclasses only."""
     if not isinstance(value, (list, tuple)) or not any(_is_document(one) for one in value):
         return value
-    return [one if _is_document(one) else getattr(kind.decode({key: [one]}, strict=True), key)[0] for one in value]
+    return [one if _is_document(one) else getattr(_read(kind, {key: [one]}), key)[0] for one in value]
 
 
 def _is_document(value: Any) -> bool:
