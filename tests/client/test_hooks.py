@@ -20,6 +20,7 @@ from jetspark.client import errors
 from jetspark.client.aio import Msg, connect
 from jetspark.client.headers import Headers
 from jetspark.client.sync import connect as connect_sync
+from jetspark.server.embedded import serve
 from jetspark.client.telemetry import OpenTelemetry
 
 
@@ -114,3 +115,12 @@ async def test_a_server_object_is_reached_through_the_socket_it_gives(shared_ser
     await asyncio.to_thread(blocking)
     with pytest.raises(errors.BadOptionError, match="no embedded server"):
         await connect(server=object())
+
+
+async def test_a_server_object_that_has_stopped_is_a_server_that_cannot_be_reached() -> None:
+    with serve() as stopped:
+        pass
+    with pytest.raises(errors.NoServersError, match="the embedded server is not running"):
+        await connect(server=stopped)
+    with pytest.raises(errors.NoServersError, match="the embedded server is not running"):
+        await asyncio.to_thread(connect_sync, server=stopped)

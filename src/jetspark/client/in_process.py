@@ -17,7 +17,11 @@ def in_process_socket(server: Any) -> socket.socket:
     for candidate in (server, getattr(server, "server", None)):
         connect = getattr(candidate, "connect_socket", None)
         if connect is not None:
-            made = connect()
+            try:
+                made = connect()
+            except RuntimeError as error:
+                # As a port that nobody listens on any more.
+                raise ConnectionRefusedError("the embedded server is not running") from error
             assert isinstance(made, socket.socket)
             return made
     raise BadOptionError(f"{type(server).__name__} is no embedded server: it has no connect_socket()")
