@@ -20,8 +20,8 @@ from jetspark.client import errors
 from jetspark.client.aio import Msg, connect
 from jetspark.client.headers import Headers
 from jetspark.client.sync import connect as connect_sync
-from jetspark.server.embedded import serve
 from jetspark.client.telemetry import OpenTelemetry
+from jetspark.server.embedded import serve
 
 
 class Tracer:

@@ -234,7 +234,13 @@ class Server:
         """One end of a new connection from inside this process; may be called from any thread."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        self.loop.call_soon_threadsafe(self._accept_inside, ours)
+        try:
+            self.loop.call_soon_threadsafe(self._accept_inside, ours)
+        except RuntimeError:
+            # The loop is closed: the server has stopped.
+            ours.close()
+            theirs.close()
+            raise
         return theirs
 
     def _accept_inside(self, ours: socket.socket) -> None:
