@@ -24,7 +24,8 @@
     │   └── JetStreamError
     │       ├── PublishError
     │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
-    │       │   ├── PublishUnknownError   the connection broke; it may have been stored
+    │       │   ├── PublishUnknownError   the connection broke or was closed; it may have been stored
+    │       │   ├── PublishNotSentError   (ConnectionClosedError) closed before it was sent; it is not stored
     │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
     │       │   └── NoStreamError         nobody stores this subject
     │       ├── PullError                 a status that ends a pull: code and description
@@ -179,9 +180,13 @@ class PublishTimeoutError(PublishError, TimeoutError):
 
 
 class PublishUnknownError(PublishError):
-    """The connection broke after the message was sent and before it was acknowledged."""
+    """The connection broke, or was closed, after the message was sent and before it was acknowledged."""
 
     may_be_stored = True
+
+
+class PublishNotSentError(PublishError, ConnectionClosedError):
+    """The connection was closed before the message was sent: it is not stored."""
 
 
 class FastBatchEndedError(PublishError):
@@ -412,6 +417,7 @@ __all__ = [
     "PermissionsError",
     "ProtocolError",
     "PublishError",
+    "PublishNotSentError",
     "PublishTimeoutError",
     "PublishUnknownError",
     "PullAckPolicyError",

@@ -128,7 +128,8 @@ class Connection:
             await self.close()
 
     async def close(self) -> None:
-        """Close for good. What waits for an answer fails with ConnectionClosedError."""
+        """Close for good. What waits for an answer fails with ConnectionClosedError; publishes learn whether
+        they may be stored."""
         await self._link.close(None)
 
     async def __aenter__(self) -> Connection:

@@ -20,6 +20,8 @@ from jetspark.client.errors import (
     JetsparkError,
     JetStreamError,
     NoStreamError,
+    PublishError,
+    PublishNotSentError,
     PublishTimeoutError,
     PublishUnknownError,
     RequestTimeoutError,
@@ -260,15 +262,21 @@ class Publisher:
         link = self._link
         chosen = msg_id or link.core.nuid.next()
         deadline_s = link.now() + seconds(timeout)
+        unknown: PublishError | None = None
         while True:
             left_s = deadline_s - link.now()
             try:
                 return await self.publish(
                     subject, data, headers=headers, msg_id=chosen, timeout=max(0.01, min(left_s, self._timeout_s))
                 )
-            except (PublishTimeoutError, PublishUnknownError, NoStreamError):
+            except PublishNotSentError as error:
+                # This copy; an earlier one may be stored.
+                raise unknown or error from None
+            except (PublishTimeoutError, PublishUnknownError, NoStreamError) as error:
+                if error.may_be_stored:
+                    unknown = error
                 if deadline_s - link.now() <= 0:
-                    raise
+                    raise unknown or error from None
 
     @property
     def publish_pending(self) -> int:

@@ -29,6 +29,7 @@ from jetspark.client.errors import (
     MaxPayloadError,
     OutboundBufferError,
     PermissionsError,
+    PublishNotSentError,
     ServerError,
     StaleConnectionError,
 )
@@ -175,7 +176,7 @@ class ConnectionCore(ClientHandler):
         for waiting in self.requests.waiting.values():
             waiting.fail(reason)
         self.requests.waiting.clear()
-        self.acks.fail_all(reason)
+        self.acks.closed({id(frame) for frame in self.out}, reason)
         self.out = []
         self.out_bytes = 0
         for route in list(self.routes.values()):
@@ -353,6 +354,8 @@ class ConnectionCore(ClientHandler):
 
     def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
         """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
+        if self.state == CLOSED:
+            raise PublishNotSentError(f"the connection is closed; {subject} was not sent and is not stored")
         mux = self.acks
         if not mux.sid:
             mux.sid = self.new_sid()

@@ -129,7 +129,8 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """Close for good. What waits for an answer fails with ConnectionClosedError."""
+        """Close for good. What waits for an answer fails with ConnectionClosedError; publishes learn whether
+        they may be stored."""
         self._link.close(None)
 
     def __enter__(self) -> Connection:

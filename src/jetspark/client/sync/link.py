@@ -326,6 +326,8 @@ class Link(SharedWire):
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.sock.close()
+        # What waited to be sent is sent by the other process: here nobody can say that it is not stored.
+        self.core.out = []
         self.core.close(ConnectionLostError("the process was forked"))
 
 
