@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.proxy import ChaosProxy
 from client.test_push_subscribe import answer, push_on
@@ -17,12 +16,6 @@ from client.waiting import until
 from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, JetStream, Msg, PushSubscription, Stream, connect
 from jetspark.client.api_errors import ConsumerNotFoundError
-
-
-@pytest.fixture
-async def proxy(shared_server: NatsServer) -> AsyncIterator[ChaosProxy]:
-    async with ChaosProxy(shared_server.port, seed=1) as made:
-        yield made
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ import ssl
 import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
+from weakref import WeakSet
 
 from jetspark import __version__
 from jetspark.client.aio.exchange import Exchange
@@ -114,6 +115,7 @@ class Link(Exchange):
         self.send = self.core.send
         self.publish = self.core.publish
         self.publish_acked = self.core.publish_acked
+        self.receivers: WeakSet[Any] = WeakSet()
         self.address: ServerAddress | None = None
         self.is_tls = False
         self._loop = asyncio.get_running_loop()
@@ -157,14 +159,16 @@ class Link(Exchange):
         """The caller runs inside this background task."""
         return task is not None and asyncio.current_task() is task
 
-    async def join(self, task: asyncio.Task[Any] | None, timeout_s: float) -> None:
-        """Wait for a background task; cancel it when the time is over."""
+    async def join(self, task: asyncio.Task[Any] | None, timeout_s: float) -> bool:
+        """Wait for a background task; cancel it, and say False, when the time is over."""
         if task is None or task.done() or self.is_current(task):
-            return
+            return True
         await asyncio.wait({task}, timeout=timeout_s)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=1.0)
+        if task.done():
+            return True
+        task.cancel()
+        await asyncio.wait({task}, timeout=1.0)
+        return False
 
     async def join_only(self, task: asyncio.Task[Any], timeout_s: float | None) -> None:
         """Wait for a background task and leave it running when the time is over."""

@@ -20,6 +20,7 @@ from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
     BadOptionError,
     ConsumerDeletedError,
+    DrainTimeoutError,
     HeartbeatMissedError,
     JetsparkError,
     PullError,
@@ -78,6 +79,8 @@ class PushSubscription:
         # What to make when it is gone; None when that would not continue where it was.
         self._remade = remade
         self._is_gone = False
+        with self._link.guard:
+            self._link.receivers.add(self)
         self._worker = self._link.spawn(self._run_callback) if callback is not None else None
 
     @property
@@ -277,19 +280,21 @@ class PushSubscription:
         """
         link = self._link
         timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
-        if link.is_up and not self._inbox.closed:
-            with link.guard:
-                link.core.send(b"UNSUB %b\r\n" % self._inbox.sid)
-            await link.flush(timeout_s)
-        with link.guard:
-            link.core.routes.pop(self._inbox.sid, None)
-            self._inbox.close()
-        if self._worker is not None:
-            await link.join(self._worker, timeout_s)
-        if self._inbox.queue:
+        deadline_s = link.now() + timeout_s
+        await link.stop_deliveries(self._inbox, timeout_s)
+        is_finished = await link.join(self._worker, max(0.0, deadline_s - link.now()))
+        if self._inbox.queue and is_finished:
             self._draining = True
         else:
             await self._remove_drained()
+        if not is_finished:
+            raise DrainTimeoutError(f"the callback of {self.consumer_name} did not finish within {timeout_s:g} s")
+
+    async def _leave(self, timeout_s: float) -> None:
+        """Drained for the last time: the connection is about to be closed, so an iterator is not waited for."""
+        await self.drain(timeout_s)
+        self._draining = False
+        await self._remove_drained()
 
     async def _remove_drained(self) -> None:
         """Everything was taken: remove the consumer. Nobody may be waiting, so a failure goes to the hook."""

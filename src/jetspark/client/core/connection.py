@@ -98,6 +98,8 @@ class ConnectionCore(ClientHandler):
         self._pongs: deque[Pending | None] = deque()
         self._pings_unanswered: int = 0
         self._next_ping_s: float = 0.0
+        # Told, once, that the connection came up, broke or was closed.
+        self.state_waiters: list[Callable[[], None]] = []
         # Things to tell the user, drained by the driver after every feed.
         self.errors: list[BaseException] = []
         self.discovered_urls: list[str] = []
@@ -182,12 +184,20 @@ class ConnectionCore(ClientHandler):
         for route in list(self.routes.values()):
             if isinstance(route, Inbox):
                 route.close()
+        self._wake_state_waiters()
 
     def wake_inboxes(self) -> None:
         """Whoever waits for messages should look at the connection."""
         for route in list(self.routes.values()):
             if isinstance(route, Inbox):
                 route.wake()
+        self._wake_state_waiters()
+
+    def _wake_state_waiters(self) -> None:
+        waiters = self.state_waiters
+        self.state_waiters = []
+        for waiter in waiters:
+            waiter()
 
     def take_output(self) -> bytes:
         """Everything to write now."""

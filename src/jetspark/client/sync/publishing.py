@@ -286,19 +286,8 @@ class Publisher:
 
     def flush(self, timeout: Seconds | None = None) -> None:
         """Wait until every publish in flight has its outcome; raises the first failure nobody has looked at."""
-        link = self._link
-        deadline_s = None if timeout is None else link.now() + seconds(timeout)
-        while self._acks.waiting:
-            signal = link.signal()
-            with link.guard:
-                if not self._acks.waiting:
-                    break
-                self._acks.window_waiters.append(signal.set)
-            left_s = None if deadline_s is None else deadline_s - link.now()
-            if left_s is not None and (left_s <= 0 or not signal.wait(left_s)):
-                raise RequestTimeoutError(f"{len(self._acks.waiting)} publishes are not acknowledged yet")
-            if left_s is None:
-                signal.wait(None)
+        if not self._link.wait_acked(None if timeout is None else seconds(timeout)):
+            raise RequestTimeoutError(f"{len(self._acks.waiting)} publishes are not acknowledged yet")
         failures = [future for future in self._failures if not future._seen]
         self._failures.clear()
         for future in failures:

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from jetspark.client.core import connection as states
 from jetspark.client.core.connection import ConnectionCore, is_fatal
@@ -63,6 +64,7 @@ class SharedWire(Exchange):
             self.send = self.core.send
             self.publish = self.core.publish
             self.publish_acked = self.core.publish_acked
+        self.receivers: WeakSet[Any] = WeakSet()
         self.address: ServerAddress | None = None
         self.is_tls = False
         self._wire: Wire | None = None
@@ -105,10 +107,12 @@ class SharedWire(Exchange):
         """The caller runs inside this background task."""
         return task is not None and task.is_current
 
-    def join(self, task: Task | None, timeout_s: float) -> None:
-        """Wait for a background task, at most so long."""
-        if task is not None:
-            task.join(timeout_s)
+    def join(self, task: Task | None, timeout_s: float) -> bool:
+        """Wait for a background task, at most so long; False when it is still running then."""
+        if task is None or task.is_current:
+            return True
+        task.join(timeout_s)
+        return not task.is_running
 
     def join_only(self, task: Task, timeout_s: float | None) -> None:
         """Wait for a background task."""
