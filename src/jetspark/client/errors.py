@@ -5,6 +5,7 @@
     │   ├── ConnectionFailure
     │   │   ├── NoServersError            no server of the pool could be reached
     │   │   ├── ConnectTimeoutError       (TimeoutError)
+    │   │   │   └── ServersTimeoutError   (NoServersError) none of several answered in time
     │   │   ├── AuthorizationError        the server refused the credentials
     │   │   ├── ConnectionClosedError     the connection was closed for good
     │   │   ├── ConnectionLostError       it broke while an answer was awaited
@@ -21,6 +22,7 @@
     │   │   ├── FlushTimeoutError
     │   │   └── DrainTimeoutError
     │   ├── NoRespondersError
+    │   ├── WrongLoopError                (RuntimeError) the connection belongs to another event loop
     │   └── JetStreamError
     │       ├── PublishError
     │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
@@ -29,8 +31,8 @@
     │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
     │       │   └── NoStreamError         nobody stores this subject
     │       ├── PullError                 a status that ends a pull: code and description
-    │       │   ├── HeartbeatMissedError, ConsumerDeletedError, BadPullError, ConsumerIsPushError,
-    │       │   └── PullLimitError, PullUnavailableError, PullTimeoutError (TimeoutError)
+    │       │   ├── ConsumerDeletedError, BadPullError, ConsumerIsPushError, PullLimitError, PullUnavailableError
+    │       │   └── HeartbeatMissedError, PullTimeoutError       (TimeoutError)
     │       ├── SubscribeError            and one class for each check of the subscribe workflow
     │       ├── MessageGapError           deliveries were missed
     │       ├── BucketNotFoundError, KeyNotFoundError (KeyDeletedError), ObjectNotFoundError      (KeyError)
@@ -72,6 +74,17 @@ class NoServersError(ConnectionFailure):
 
 class ConnectTimeoutError(ConnectionFailure, TimeoutError):
     """The server did not answer in time."""
+
+
+class ServersTimeoutError(NoServersError, ConnectTimeoutError):
+    """None of several servers answered in time."""
+
+
+def no_servers_error(causes: list[tuple[str, BaseException]]) -> NoServersError:
+    """The error for a pool of which no server could be reached."""
+    if causes and all(isinstance(error, TimeoutError) for _, error in causes):
+        return ServersTimeoutError(causes)
+    return NoServersError(causes)
 
 
 class AuthorizationError(ConnectionFailure):
@@ -163,6 +176,10 @@ class NoRespondersError(ClientError):
         self.subject = subject
 
 
+class WrongLoopError(ClientError, RuntimeError):
+    """A connection works on the event loop it was made on, and on no other."""
+
+
 class JetStreamError(ClientError):
     """Base of what is about JetStream and was not said by its API."""
 
@@ -214,7 +231,7 @@ class PullError(JetStreamError):
         self.description = description
 
 
-class HeartbeatMissedError(PullError):
+class HeartbeatMissedError(PullError, TimeoutError):
     """Nothing was heard for too long."""
 
 
@@ -433,10 +450,12 @@ __all__ = [
     "RequestTimeoutError",
     "SecureConnectionError",
     "ServerError",
+    "ServersTimeoutError",
     "SlowConsumerError",
     "StaleConnectionError",
     "SubjectMismatchError",
     "SubjectRequiredError",
     "SubscribeError",
     "SubscriptionClosedError",
+    "WrongLoopError",
 ]

@@ -7,7 +7,6 @@ the buffer refills as it is used. Waiting is done with the heartbeat as the limi
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -272,8 +271,7 @@ class Consuming:
                     with processing(self._link.options.telemetry, message):
                         await call(callback, message)
                 except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-                    log.error("the callback of consumer %s failed:\n%s", self._consumer.name, traceback.format_exc())
-                    self._link.report(error)
+                    self._link.report(error, f"the callback of consumer {self._consumer.name} failed: ")
         except JetsparkError as error:
             self._error = error
             self._link.report(error)

@@ -15,7 +15,6 @@ from jetspark.client.core.options import ConnectOptions
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.routes import Inbox
 from jetspark.client.errors import (
-    ConnectionClosedError,
     ConnectionLostError,
     FlushTimeoutError,
     RequestTimeoutError,
@@ -145,7 +144,7 @@ class Exchange:
     def check_open(self) -> None:
         """Refuse to go on with a closed connection."""
         if self.core.state == states.CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.core.closed_error()
 
     @property
     def is_up(self) -> bool:

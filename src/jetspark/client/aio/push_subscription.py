@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -31,8 +29,6 @@ from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
-
-log = logging.getLogger("jetspark.client")
 
 # After a reconnect the server is asked whether the consumer is still there: so often, with pauses that double.
 ASK_COUNT_MAX = 10
@@ -262,8 +258,7 @@ class PushSubscription:
                 with processing(self._link.options.telemetry, message):
                     await call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-                log.error("the callback of consumer %s failed:\n%s", self.consumer_name, traceback.format_exc())
-                self._link.report(error)
+                self._link.report(error, f"the callback of consumer {self.consumer_name} failed: ")
 
     async def unsubscribe(self) -> None:
         """Stop now; the consumer is removed when this subscription made it, and its error is raised."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +14,6 @@ from jetspark.client.telemetry import processing
 
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
-
-log = logging.getLogger("jetspark.client")
 
 
 class Subscription:
@@ -118,8 +114,7 @@ class Subscription:
                 with processing(self._link.options.telemetry, message):
                     await call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-                log.error("the callback of %s failed:\n%s", self.subject, traceback.format_exc())
-                self._link.report(error)
+                self._link.report(error, f"the callback of {self.subject} failed: ")
 
     def _dropped(self) -> None:
         # Told once for each time the buffer fills up, not once for each message.

@@ -166,9 +166,7 @@ class ConnectionCore(ClientHandler):
             return
         self.state = CLOSED
         self.close_error = error
-        reason = ConnectionClosedError(
-            "the connection is closed" if error is None else f"the connection is closed: {error}"
-        )
+        reason = self.closed_error()
         self.info_pending.fail(reason)
         self.up_pending.fail(reason)
         for pending in self._pongs:
@@ -185,6 +183,13 @@ class ConnectionCore(ClientHandler):
             if isinstance(route, Inbox):
                 route.close()
         self._wake_state_waiters()
+
+    def closed_error(self) -> ConnectionClosedError:
+        """For whoever uses a closed connection: with the reason, when it was not the user's `close`."""
+        error = self.close_error
+        return ConnectionClosedError(
+            "the connection is closed" if error is None else f"the connection is closed: {error}"
+        )
 
     def wake_inboxes(self) -> None:
         """Whoever waits for messages should look at the connection."""
@@ -302,7 +307,7 @@ class ConnectionCore(ClientHandler):
 
     def _check_can_buffer(self, size: int) -> None:
         if self.state == CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.closed_error()
         if self.out_bytes + size > self.pending_bytes_max:
             raise OutboundBufferError(f"disconnected, and {self.out_bytes} bytes already wait to be sent")
 
@@ -320,7 +325,7 @@ class ConnectionCore(ClientHandler):
     def add_inbox(self, subject: bytes, queue_group: bytes, owner: Any) -> Inbox:
         """Subscribe."""
         if self.state == CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.closed_error()
         inbox = Inbox(self.new_sid(), subject, queue_group, self.make_message, owner)
         self.add_route(inbox)
         return inbox
@@ -365,7 +370,7 @@ class ConnectionCore(ClientHandler):
     def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
         """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
         if self.state == CLOSED:
-            raise PublishNotSentError(f"the connection is closed; {subject} was not sent and is not stored")
+            raise PublishNotSentError(f"{self.closed_error()}; {subject} was not sent and is not stored")
         mux = self.acks
         if not mux.sid:
             mux.sid = self.new_sid()
@@ -379,7 +384,7 @@ class ConnectionCore(ClientHandler):
     def ping(self) -> Pending:
         """Ask the server to confirm that it has read everything sent so far."""
         if self.state == CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.closed_error()
         pending = Pending("PING", PING, 0.0)
         if self.state != UP:
             pending.fail(ConnectionLostError("not connected"))

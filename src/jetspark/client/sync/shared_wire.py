@@ -120,11 +120,11 @@ class SharedWire(Exchange):
         if task.is_running and not task.is_current:
             raise RequestTimeoutError(f"still running after {timeout_s} s")
 
-    def report(self, error: BaseException | None) -> None:
+    def report(self, error: BaseException | None, what: str = "") -> None:
         """Tell the user about something nobody waits for: the log, and the hook."""
         if error is None:
             return
-        log.error("%s: %s", type(error).__name__, error, exc_info=error if error.__traceback__ else None)
+        log.error("%s%s: %s", what, type(error).__name__, error, exc_info=error if error.__traceback__ else None)
         self._hook(self.options.on_error, error)
 
     def call_hook(self, hook: Callable[..., Any], *arguments: Any) -> None:
