@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from client.peer import ScriptedPeer
+from client.proxy import ChaosProxy
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 from jetspark.testing.processes import server_command
@@ -160,6 +161,13 @@ async def peer() -> AsyncIterator[ScriptedPeer]:
     await made.start()
     yield made
     await made.stop()
+
+
+@pytest.fixture
+async def proxy(shared_server: NatsServer) -> AsyncIterator[ChaosProxy]:
+    """A calm proxy before the shared server, to cut connections with."""
+    async with ChaosProxy(shared_server.port, seed=1) as made:
+        yield made
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ class ChaosProxy:
         self._choices = [""] * 60 + list(faults)
         self._dice = random.Random(seed)
         self.calm = True
+        self._is_shut = False
         self.faults: list[str] = []
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -42,12 +43,23 @@ class ChaosProxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await give_way()
 
+    def shut(self) -> None:
+        """Cut every connection and accept no other."""
+        self._is_shut = True
+        for task in self._tasks:
+            task.cancel()
+
+    def reopen(self) -> None:
+        """Accept connections again."""
+        self._is_shut = False
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            await self._join(reader, writer)
+            if not self._is_shut:
+                await self._join(reader, writer)
         except (OSError, asyncio.CancelledError):
             # Nobody to talk to, so the client sees its connection closed; or the test is over, which the stream
             # server would log as a failure.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.waiting import until
-from jetspark.client import errors
+from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, Msg, connect
 from jetspark.client.sync import connect as connect_sync
 
@@ -139,6 +141,51 @@ async def test_an_exception_in_a_callback_reaches_the_error_hook_and_the_log(
         error = await asyncio.wait_for(told.get(), 5)
         assert isinstance(error, KeyError)
         assert "Traceback" in caplog.text
+        assert [record.getMessage() for record in caplog.records] == [
+            f"the callback of {name} failed: KeyError: 'broken'"
+        ]
+
+
+async def test_another_event_loop_is_refused_at_the_first_call(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        jetstream = connection.jetstream()
+        calls: list[Callable[[], Any]] = [
+            lambda: connection.publish(name, b""),
+            lambda: connection.request(name, b""),
+            lambda: connection.subscribe(name),
+            lambda: jetstream.publish(name, b""),
+            lambda: connection.flush(),
+        ]
+
+        def use(call: Callable[[], Any]) -> None:
+            with pytest.raises(errors.WrongLoopError):
+                asyncio.run(call())
+
+        for call in calls:
+            await asyncio.to_thread(use, call)
+        subscription = await connection.subscribe(name)
+        await connection.publish(name, b"x")
+        assert await subscription.next(5) is not None
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+async def test_a_fork_is_told_that_the_connection_is_not_its_own(url: str, name: str) -> None:
+    async with await connect(url) as connection:
+        subscription = await connection.subscribe(name)
+        await connection.flush()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                connection.publish(name, b"from the child").send(None)
+            except errors.ConnectionClosedError as error:
+                os._exit(7 if "the process was forked" in str(error) else 2)
+            os._exit(1)
+        _, status = await asyncio.to_thread(os.waitpid, pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 7
+        await connection.publish(name, b"from the parent")
+        message = await subscription.next(5)
+        assert message is not None
+        assert message.data == b"from the parent"
 
 
 @pytest.mark.parametrize("subject", ["", "a..b", "a b", "a\r\nPUB x 0\r\n", ".a", "a.", "a.*", "a.>"])
@@ -233,6 +280,27 @@ async def test_a_server_that_never_speaks_is_a_connect_timeout() -> None:
         with pytest.raises(errors.ConnectTimeoutError) as caught:
             await connect(f"nats://127.0.0.1:{silent.getsockname()[1]}", connect_timeout=0.1)
         assert isinstance(caught.value, TimeoutError)
+
+
+async def connect_blocking(*arguments: Any, **options: Any) -> Any:
+    return await asyncio.to_thread(sync.connect, *arguments, **options)
+
+
+@pytest.mark.parametrize("connecting", [connect, connect_blocking])
+async def test_several_servers_that_never_speak_are_a_timeout_too(connecting: Callable[..., Any]) -> None:
+    with socket.socket() as silent, socket.socket() as mute, socket.socket() as refusing:
+        urls = []
+        for one in (silent, mute, refusing):
+            one.bind(("127.0.0.1", 0))
+            urls.append(f"nats://127.0.0.1:{one.getsockname()[1]}")
+        silent.listen()
+        mute.listen()
+        with pytest.raises(errors.NoServersError) as caught:
+            await connecting(urls[:2], connect_timeout=0.1)
+        assert isinstance(caught.value, TimeoutError)
+        with pytest.raises(errors.NoServersError) as caught:
+            await connecting(urls, connect_timeout=0.1)
+        assert not isinstance(caught.value, TimeoutError)
 
 
 async def test_bad_credentials_fail_the_first_connect_at_once(make_server: Any) -> None:

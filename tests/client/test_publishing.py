@@ -10,7 +10,7 @@ import pytest
 from client.conftest import NatsServer
 from client.peer import ScriptedPeer
 from client.waiting import until
-from jetspark.client import errors
+from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.client.api_errors import WrongLastMsgIdError, WrongLastSequenceError, WrongStreamError
 
@@ -202,9 +202,66 @@ async def _has_messages(stream: Stream, count: int) -> bool:
     return (await stream.info()).state.messages >= count
 
 
-async def test_closing_fails_what_is_in_flight(peer: ScriptedPeer) -> None:
+async def test_closing_tells_a_publish_that_was_sent_that_it_may_be_stored(peer: ScriptedPeer) -> None:
     connection = await connect(peer.url)
-    future = await connection.jetstream().publish_async("a", b"")
+    jetstream = connection.jetstream()
+    future = await jetstream.publish_async("a", b"")
+    awaited = asyncio.create_task(jetstream.publish("b", b"", msg_id="one"))
+    await peer.expect(b"HPUB b")
     await connection.close()
-    with pytest.raises(errors.ConnectionClosedError):
-        await future
+    for outcome in (future.wait(), awaited):
+        with pytest.raises(errors.PublishUnknownError, match=r"closed before . was acknowledged") as caught:
+            await outcome
+        assert caught.value.may_be_stored
+
+
+async def test_closing_tells_a_publish_that_was_never_sent_that_it_is_not_stored(peer: ScriptedPeer) -> None:
+    connection = await connect(peer.url, reconnect_wait=60, reconnect_wait_max=60)
+    jetstream = connection.jetstream()
+    sent = asyncio.create_task(jetstream.publish("sent", b"", msg_id="one"))
+    await peer.expect(b"HPUB sent")
+    await peer.stop()
+    await until(lambda: not connection.is_connected)
+    unsent = await jetstream.publish_async("unsent", b"")
+    await connection.close()
+    with pytest.raises(errors.PublishNotSentError, match="unsent was not sent and is not stored") as caught:
+        await unsent
+    assert not caught.value.may_be_stored
+    with pytest.raises(errors.PublishUnknownError):
+        # It waited to be sent again, because its id makes that safe; the first copy may have arrived.
+        await sent
+    with pytest.raises(errors.PublishNotSentError):
+        await jetstream.publish("late", b"")
+
+
+async def test_closing_during_publish_once_tells_of_the_copy_that_may_be_stored(peer: ScriptedPeer) -> None:
+    connection = await connect(peer.url)
+    storing = asyncio.create_task(connection.jetstream().publish_once("a", b""))
+    await peer.expect(b"HPUB a")
+    await connection.close()
+    with pytest.raises(errors.PublishUnknownError):
+        await storing
+
+
+async def test_giving_up_the_reconnect_leaves_no_publish_without_an_honest_outcome(make_server: Any) -> None:
+    server: NatsServer = make_server()
+    connection = await connect(server.url, reconnect_attempts_max=1, reconnect_wait=0.01)
+    jetstream = connection.jetstream()
+    server.kill()
+    await until(lambda: not connection.is_connected)
+    with pytest.raises(errors.PublishNotSentError):
+        await jetstream.publish("a", b"", msg_id="one")
+    assert connection.is_closed
+
+
+async def test_closing_a_blocking_connection_tells_which_publishes_may_be_stored(peer: ScriptedPeer) -> None:
+    connection = await asyncio.to_thread(sync.connect, peer.url, reconnect_wait=60, reconnect_wait_max=60)
+    jetstream = connection.jetstream()
+    sent = jetstream.publish_async("sent", b"", msg_id="one")
+    await peer.expect(b"HPUB sent")
+    await peer.stop()
+    await until(lambda: not connection.is_connected)
+    unsent = jetstream.publish_async("unsent", b"")
+    await asyncio.to_thread(connection.close)
+    assert isinstance(sent.exception(), errors.PublishUnknownError)
+    assert isinstance(unsent.exception(), errors.PublishNotSentError)

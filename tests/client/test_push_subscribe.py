@@ -264,13 +264,13 @@ async def push_on(connection: Connection, peer: ScriptedPeer, **options: Any) ->
     subscribing = asyncio.create_task(connection.jetstream().subscribe("orders", stream="S", **options))
     line = await peer.expect(b"PUB $JS.API.CONSUMER.")
     while b"CONSUMER.INFO" in line:
-        _answer(peer, line, {"error": {"code": 404, "err_code": 10014, "description": "consumer not found"}})
+        answer(peer, line, {"error": {"code": 404, "err_code": 10014, "description": "consumer not found"}})
         line = await peer.expect(b"PUB $JS.API.CONSUMER.")
-    _answer(peer, line, {"stream_name": "S", "name": "C", "config": json.loads(line.split(b"\r\n")[1])["config"]})
+    answer(peer, line, {"stream_name": "S", "name": "C", "config": json.loads(line.split(b"\r\n")[1])["config"]})
     return Push(peer, await subscribing)
 
 
-def _answer(peer: ScriptedPeer, line: bytes, document: dict[str, Any]) -> None:
+def answer(peer: ScriptedPeer, line: bytes, document: dict[str, Any]) -> None:
     reply = line.split()[2]
     sid = next(one for one in peer.lines if one.startswith(b"SUB " + reply.rsplit(b".", 1)[0])).split()[-1]
     peer.message(reply.decode(), sid, json.dumps(document).encode())

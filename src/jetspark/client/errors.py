@@ -5,6 +5,7 @@
     │   ├── ConnectionFailure
     │   │   ├── NoServersError            no server of the pool could be reached
     │   │   ├── ConnectTimeoutError       (TimeoutError)
+    │   │   │   └── ServersTimeoutError   (NoServersError) none of several answered in time
     │   │   ├── AuthorizationError        the server refused the credentials
     │   │   ├── ConnectionClosedError     the connection was closed for good
     │   │   ├── ConnectionLostError       it broke while an answer was awaited
@@ -21,15 +22,17 @@
     │   │   ├── FlushTimeoutError
     │   │   └── DrainTimeoutError
     │   ├── NoRespondersError
+    │   ├── WrongLoopError                (RuntimeError) the connection belongs to another event loop
     │   └── JetStreamError
     │       ├── PublishError
     │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
-    │       │   ├── PublishUnknownError   the connection broke; it may have been stored
+    │       │   ├── PublishUnknownError   the connection broke or was closed; it may have been stored
+    │       │   ├── PublishNotSentError   (ConnectionClosedError) closed before it was sent; it is not stored
     │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
     │       │   └── NoStreamError         nobody stores this subject
     │       ├── PullError                 a status that ends a pull: code and description
-    │       │   ├── HeartbeatMissedError, ConsumerDeletedError, BadPullError, ConsumerIsPushError,
-    │       │   └── PullLimitError, PullUnavailableError, PullTimeoutError (TimeoutError)
+    │       │   ├── ConsumerDeletedError, BadPullError, ConsumerIsPushError, PullLimitError, PullUnavailableError
+    │       │   └── HeartbeatMissedError, PullTimeoutError       (TimeoutError)
     │       ├── SubscribeError            and one class for each check of the subscribe workflow
     │       ├── MessageGapError           deliveries were missed
     │       ├── BucketNotFoundError, KeyNotFoundError (KeyDeletedError), ObjectNotFoundError      (KeyError)
@@ -71,6 +74,17 @@ class NoServersError(ConnectionFailure):
 
 class ConnectTimeoutError(ConnectionFailure, TimeoutError):
     """The server did not answer in time."""
+
+
+class ServersTimeoutError(NoServersError, ConnectTimeoutError):
+    """None of several servers answered in time."""
+
+
+def no_servers_error(causes: list[tuple[str, BaseException]]) -> NoServersError:
+    """The error for a pool of which no server could be reached."""
+    if causes and all(isinstance(error, TimeoutError) for _, error in causes):
+        return ServersTimeoutError(causes)
+    return NoServersError(causes)
 
 
 class AuthorizationError(ConnectionFailure):
@@ -162,6 +176,10 @@ class NoRespondersError(ClientError):
         self.subject = subject
 
 
+class WrongLoopError(ClientError, RuntimeError):
+    """A connection works on the event loop it was made on, and on no other."""
+
+
 class JetStreamError(ClientError):
     """Base of what is about JetStream and was not said by its API."""
 
@@ -179,9 +197,13 @@ class PublishTimeoutError(PublishError, TimeoutError):
 
 
 class PublishUnknownError(PublishError):
-    """The connection broke after the message was sent and before it was acknowledged."""
+    """The connection broke, or was closed, after the message was sent and before it was acknowledged."""
 
     may_be_stored = True
+
+
+class PublishNotSentError(PublishError, ConnectionClosedError):
+    """The connection was closed before the message was sent: it is not stored."""
 
 
 class FastBatchEndedError(PublishError):
@@ -209,7 +231,7 @@ class PullError(JetStreamError):
         self.description = description
 
 
-class HeartbeatMissedError(PullError):
+class HeartbeatMissedError(PullError, TimeoutError):
     """Nothing was heard for too long."""
 
 
@@ -412,6 +434,7 @@ __all__ = [
     "PermissionsError",
     "ProtocolError",
     "PublishError",
+    "PublishNotSentError",
     "PublishTimeoutError",
     "PublishUnknownError",
     "PullAckPolicyError",
@@ -427,10 +450,12 @@ __all__ = [
     "RequestTimeoutError",
     "SecureConnectionError",
     "ServerError",
+    "ServersTimeoutError",
     "SlowConsumerError",
     "StaleConnectionError",
     "SubjectMismatchError",
     "SubjectRequiredError",
     "SubscribeError",
     "SubscriptionClosedError",
+    "WrongLoopError",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jetspark.client.core.ack_tally import STORED, open_tally
 from jetspark.client.core.frames import block_frames
 from jetspark.client.durations import Seconds, seconds
-from jetspark.client.errors import ConnectionClosedError, PublishTimeoutError
+from jetspark.client.errors import PublishTimeoutError, PublishUnknownError
 
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
@@ -54,7 +54,10 @@ class PublishBlock:
                     if tally.answered_count == tally.count:
                         return
                     if tally.closed:
-                        raise ConnectionClosedError("the connection is closed")
+                        missing = tally.count - tally.answered_count
+                        raise PublishUnknownError(
+                            f"the connection is closed; {missing} messages are not acknowledged and may be stored"
+                        )
                     tally.waiters.append(signal.set)
                 left_s = deadline_s - link.now()
                 if left_s <= 0 or not await signal.wait(left_s):

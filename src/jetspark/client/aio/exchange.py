@@ -6,6 +6,7 @@ A Link adds the socket. Written once; the other face's copy is generated.
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 from jetspark.client.aio.waiting import Guard, Signal
 from jetspark.client.core import connection as states
@@ -13,7 +14,11 @@ from jetspark.client.core.connection import ConnectionCore
 from jetspark.client.core.options import ConnectOptions
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.routes import Inbox
-from jetspark.client.errors import ConnectionClosedError, FlushTimeoutError, RequestTimeoutError
+from jetspark.client.errors import (
+    ConnectionLostError,
+    FlushTimeoutError,
+    RequestTimeoutError,
+)
 
 
 class Exchange:
@@ -22,9 +27,15 @@ class Exchange:
     core: ConnectionCore
     options: ConnectOptions
     guard: Guard
+    # What receives messages and has to be drained before the connection is; those nobody holds any more are not.
+    receivers: WeakSet[Any]
 
     def signal(self) -> Signal:
         """Something to wait for."""
+        raise NotImplementedError
+
+    def now(self) -> float:
+        """Seconds that never go back."""
         raise NotImplementedError
 
     def flush_output(self) -> None:
@@ -83,10 +94,57 @@ class Exchange:
         if pending.error is not None:
             raise pending.error
 
+    async def stop_deliveries(self, inbox: Inbox, timeout_s: float) -> None:
+        """Unsubscribe, with everything the server sent before it knew still added to the inbox."""
+        try:
+            if self.is_up and not inbox.closed:
+                # The server answers the ping after everything it sent before it read the UNSUB.
+                with self.guard:
+                    self.core.send(b"UNSUB %b\r\n" % inbox.sid)
+                await self.flush(timeout_s)
+        except ConnectionLostError:
+            # What was on its way is lost with the connection, and the next one will not hear of this inbox.
+            return
+        finally:
+            with self.guard:
+                self.core.routes.pop(inbox.sid, None)
+                inbox.close()
+
+    async def wait_up(self, timeout_s: float) -> bool:
+        """Wait until there is a connection; False when the time was over first. Raises when it is closed for good."""
+        deadline_s = self.now() + timeout_s
+        while not self.is_up:
+            self.check_open()
+            signal = self.signal()
+            with self.guard:
+                if self.is_up or self.is_closed:
+                    continue
+                self.core.state_waiters.append(signal.set)
+            if not await signal.wait(max(0.0, deadline_s - self.now())):
+                return False
+        return True
+
+    async def wait_acked(self, timeout_s: float | None) -> bool:
+        """Wait until every publish to a stream has its outcome; False when the time was over first."""
+        acks = self.core.acks
+        deadline_s = None if timeout_s is None else self.now() + timeout_s
+        while acks.waiting:
+            signal = self.signal()
+            with self.guard:
+                if not acks.waiting:
+                    break
+                acks.window_waiters.append(signal.set)
+            left_s = None if deadline_s is None else deadline_s - self.now()
+            if left_s is not None and left_s <= 0:
+                return False
+            if not await signal.wait(left_s):
+                return False
+        return True
+
     def check_open(self) -> None:
         """Refuse to go on with a closed connection."""
         if self.core.state == states.CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.core.closed_error()
 
     @property
     def is_up(self) -> bool:

@@ -16,6 +16,7 @@ import ssl
 import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
+from weakref import WeakSet
 
 from jetspark import __version__
 from jetspark.client.aio.exchange import Exchange
@@ -39,11 +40,12 @@ from jetspark.client.errors import (
     AuthorizationError,
     ConnectionLostError,
     ConnectTimeoutError,
-    NoServersError,
     ProtocolError,
     RequestTimeoutError,
     SecureConnectionError,
     StaleConnectionError,
+    WrongLoopError,
+    no_servers_error,
 )
 from jetspark.client.in_process import in_process_socket
 from jetspark.client.websocket import WebSocketCodec
@@ -114,6 +116,7 @@ class Link(Exchange):
         self.send = self.core.send
         self.publish = self.core.publish
         self.publish_acked = self.core.publish_acked
+        self.receivers: WeakSet[Any] = WeakSet()
         self.address: ServerAddress | None = None
         self.is_tls = False
         self._loop = asyncio.get_running_loop()
@@ -126,12 +129,19 @@ class Link(Exchange):
         self._reconnecting: asyncio.Task[None] | None = None
         self._ticker: asyncio.TimerHandle | None = None
         self._closing = False
+        _LINKS.add(self)
 
     # Waiting, for everything above.
 
     def signal(self) -> Signal:
         """Something to wait for."""
+        self._check_loop()
         return Signal()
+
+    def _check_loop(self) -> None:
+        """Elsewhere nothing would ever be sent, and nobody woken."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise WrongLoopError("the connection was made on another event loop: make one on each")
 
     def now(self) -> float:
         """Seconds that never go back."""
@@ -157,14 +167,16 @@ class Link(Exchange):
         """The caller runs inside this background task."""
         return task is not None and asyncio.current_task() is task
 
-    async def join(self, task: asyncio.Task[Any] | None, timeout_s: float) -> None:
-        """Wait for a background task; cancel it when the time is over."""
+    async def join(self, task: asyncio.Task[Any] | None, timeout_s: float) -> bool:
+        """Wait for a background task; cancel it, and say False, when the time is over."""
         if task is None or task.done() or self.is_current(task):
-            return
+            return True
         await asyncio.wait({task}, timeout=timeout_s)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task}, timeout=1.0)
+        if task.done():
+            return True
+        task.cancel()
+        await asyncio.wait({task}, timeout=1.0)
+        return False
 
     async def join_only(self, task: asyncio.Task[Any], timeout_s: float | None) -> None:
         """Wait for a background task and leave it running when the time is over."""
@@ -173,11 +185,11 @@ class Link(Exchange):
             if not done:
                 raise RequestTimeoutError(f"still running after {timeout_s} s")
 
-    def report(self, error: BaseException | None) -> None:
+    def report(self, error: BaseException | None, what: str = "") -> None:
         """Tell the user about something nobody waits for: the log, and the hook."""
         if error is None:
             return
-        log.error("%s: %s", type(error).__name__, error, exc_info=error if error.__traceback__ else None)
+        log.error("%s%s: %s", what, type(error).__name__, error, exc_info=error if error.__traceback__ else None)
         self._hook(self.options.on_error, error)
 
     def call_hook(self, hook: Callable[..., Any], *arguments: Any) -> None:
@@ -199,6 +211,7 @@ class Link(Exchange):
         return self.core.out_bytes > CONGESTED_BYTES
 
     def _schedule_flush(self) -> None:
+        self._check_loop()
         if not self._flush_scheduled:
             self._flush_scheduled = True
             self._loop.call_soon(self.flush_output)
@@ -283,7 +296,7 @@ class Link(Exchange):
                 await self.close(None)
                 if len(causes) == 1 and isinstance(causes[0][1], (ConnectTimeoutError, SecureConnectionError)):
                     raise causes[0][1]
-                raise NoServersError(causes)
+                raise no_servers_error(causes)
             causes = causes[-len(self.pool.addresses) :]
             await asyncio.sleep(self._delay_s(attempt))
 
@@ -442,6 +455,25 @@ class Link(Exchange):
         self._hook(self.options.on_close)
         # The transport closes its socket in the next turn of the loop, which may be the last one.
         await asyncio.sleep(0)
+
+    def abandon(self) -> None:
+        """This process is a fork: the connection belongs to the other one, and so do its loop and its transport."""
+        self._closing = True
+        self._wire = None
+        # What waited to be sent is sent by the other process: here nobody can say that it is not stored.
+        self.core.out = []
+        self.core.close(ConnectionLostError("the process was forked"))
+
+
+_LINKS: WeakSet[Link] = WeakSet()
+
+
+def _abandon_all() -> None:
+    for link in list(_LINKS):
+        link.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)
 
 
 async def _guarded(function: Callable[..., Any], *arguments: Any) -> None:

@@ -127,6 +127,9 @@ class OrderedSubscription(PushSubscription):
             return
         await super()._wait(left_s)
 
+    def _came_back(self) -> None:
+        self._in_doubt = True
+
     async def _missed_heartbeat(self) -> None:
         self._in_doubt = True
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jetspark.api.consumer_config import ConsumerConfig, DeliverPolicy
 from jetspark.client.aio.msg import Msg
+from jetspark.client.aio.ordered import RETRY_ERRORS, start_after
 from jetspark.client.aio.waiting import call
+from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetspark.client.core.push_status import PushStatus, push_error
 from jetspark.client.core.routes import Inbox
 from jetspark.client.core.subscribe_checks import Wanted
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
     BadOptionError,
+    ConsumerDeletedError,
+    DrainTimeoutError,
     HeartbeatMissedError,
     JetsparkError,
     PullError,
@@ -26,14 +30,19 @@ from jetspark.client.telemetry import processing
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
 
-log = logging.getLogger("jetspark.client")
+# After a reconnect the server is asked whether the consumer is still there: so often, with pauses that double.
+ASK_COUNT_MAX = 10
+ASK_WAIT_S = 0.25
+ASK_WAIT_MAX_S = 8.0
 
 
 class PushSubscription:
     """Messages of a push consumer: an iterator, a `next`, or a callback.
 
     Heartbeats, flow control and gaps are handled when their turn comes. A gap or a missed heartbeat is told to the
-    connection's error hook and does not end the subscription.
+    connection's error hook and does not end the subscription. A consumer that is gone after a reconnect is made again
+    from after the last message taken when this subscription made it for itself alone; else that ends the subscription
+    with ConsumerDeletedError.
     """
 
     def __init__(
@@ -45,6 +54,8 @@ class PushSubscription:
         callback: Callable[[Msg], Any] | None,
         heartbeat_alarm: float,
         deletes_consumer: bool,
+        epoch: int = 0,
+        remade: ConsumerConfig | None = None,
     ) -> None:
         self._jetstream = jetstream
         self._link = jetstream._link
@@ -56,6 +67,16 @@ class PushSubscription:
         self._draining = False
         self._alarm_s = heartbeat_alarm * info.config.idle_heartbeat / 1e9
         self._status = PushStatus(checks_gaps=not wanted.queue)
+        if info.config.deliver_policy == DeliverPolicy.NEW:
+            # What "new" meant when it was made; made again later it would leave something out.
+            self._status.stream_sequence = info.delivered.stream_seq
+        # The connection on which the consumer was known to be there.
+        self._epoch = epoch
+        # What to make when it is gone; None when that would not continue where it was.
+        self._remade = remade
+        self._is_gone = False
+        with self._link.guard:
+            self._link.receivers.add(self)
         self._worker = self._link.spawn(self._run_callback) if callback is not None else None
 
     @property
@@ -109,10 +130,80 @@ class PushSubscription:
     async def _wait(self, left_s: float | None) -> None:
         """Until there is something to look at, with the alarm for a silent server."""
         link = self._link
+        if self._is_gone:
+            self._is_gone = False
+            await self._replace_consumer()
+            return
+        if link.is_up and link.core.epoch != self._epoch:
+            self._came_back()
         alarm_s = self._alarm_s if self._alarm_s and link.is_up else None
         wait_s = left_s if alarm_s is None or (left_s is not None and left_s < alarm_s) else alarm_s
         if not await link.wait_inbox(self._inbox, wait_s) and wait_s == alarm_s and link.is_up:
             await self._missed_heartbeat()
+
+    def _came_back(self) -> None:
+        """Nobody says unasked whether the consumer has outlived the time without a connection."""
+        link = self._link
+        self._epoch = link.core.epoch
+        link.spawn(self._ask_for_consumer, self._epoch)
+
+    async def _ask_for_consumer(self, epoch: int) -> None:
+        """Beside the messages, which may be coming all the while."""
+        link, inbox = self._link, self._inbox
+        heard_count = inbox.delivered_count
+        pause_s = ASK_WAIT_S
+        trouble: JetsparkError | None = None
+        for _ in range(ASK_COUNT_MAX):
+            try:
+                is_gone = (await self.consumer_info()).config.deliver_subject.encode() != inbox.subject
+            except (ConsumerNotFoundError, StreamNotFoundError):
+                is_gone = True
+            except JetsparkError as error:
+                # Not allowed to ask, or no answer yet: that says nothing about the consumer.
+                trouble = error
+                await link.sleep(pause_s)
+                pause_s = min(2 * pause_s, ASK_WAIT_MAX_S)
+                if inbox.closed or link.core.epoch != epoch or inbox.delivered_count != heard_count:
+                    return
+                continue
+            if is_gone and link.core.epoch == epoch:
+                self._is_gone = True
+                with link.guard:
+                    inbox.wake()
+            return
+        link.report(trouble)
+
+    async def _replace_consumer(self) -> None:
+        """Everything that came was taken: go on from there with a new consumer, or end."""
+        link = self._link
+        gone = f"consumer {self.consumer_name} is gone"
+        if self._remade is None:
+            self._end(ConsumerDeletedError(409, gone))
+            return
+        with link.guard:
+            name = self._remade.name or link.core.nuid.next()
+        config = replace(start_after(self._remade, self._status.stream_sequence), name=name)
+        self._info = replace(self._info, name=name)
+        self._status.begin_again()
+        self._epoch = link.core.epoch
+        try:
+            made = await self._jetstream.stream_handle(self.stream_name).create_consumer(config)
+        except RETRY_ERRORS:
+            # It may have been made, and may deliver already: only asking tells.
+            self._came_back()
+        except JetsparkError as error:
+            if not self._inbox.closed:
+                self._end(ConsumerDeletedError(409, f"{gone}, and could not be made again: {error}"))
+        else:
+            self._info = made.cached_info
+
+    def _end(self, error: ConsumerDeletedError) -> None:
+        self._deletes_consumer = False
+        with self._link.guard:
+            self._link.core.remove_route(self._inbox)
+        self._link.report(error)
+        if self._callback is None:
+            raise error
 
     async def _missed_heartbeat(self) -> None:
         silence_s = self._alarm_s
@@ -167,8 +258,7 @@ class PushSubscription:
                 with processing(self._link.options.telemetry, message):
                     await call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-                log.error("the callback of consumer %s failed:\n%s", self.consumer_name, traceback.format_exc())
-                self._link.report(error)
+                self._link.report(error, f"the callback of consumer {self.consumer_name} failed: ")
 
     async def unsubscribe(self) -> None:
         """Stop now; the consumer is removed when this subscription made it, and its error is raised."""
@@ -185,19 +275,21 @@ class PushSubscription:
         """
         link = self._link
         timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
-        if link.is_up and not self._inbox.closed:
-            with link.guard:
-                link.core.send(b"UNSUB %b\r\n" % self._inbox.sid)
-            await link.flush(timeout_s)
-        with link.guard:
-            link.core.routes.pop(self._inbox.sid, None)
-            self._inbox.close()
-        if self._worker is not None:
-            await link.join(self._worker, timeout_s)
-        if self._inbox.queue:
+        deadline_s = link.now() + timeout_s
+        await link.stop_deliveries(self._inbox, timeout_s)
+        is_finished = await link.join(self._worker, max(0.0, deadline_s - link.now()))
+        if self._inbox.queue and is_finished:
             self._draining = True
         else:
             await self._remove_drained()
+        if not is_finished:
+            raise DrainTimeoutError(f"the callback of {self.consumer_name} did not finish within {timeout_s:g} s")
+
+    async def _leave(self, timeout_s: float) -> None:
+        """Drained for the last time: the connection is about to be closed, so an iterator is not waited for."""
+        await self.drain(timeout_s)
+        self._draining = False
+        await self._remove_drained()
 
     async def _remove_drained(self) -> None:
         """Everything was taken: remove the consumer. Nobody may be waiting, so a failure goes to the hook."""

@@ -142,6 +142,7 @@ async def subscribe(
     with link.guard:
         target = pattern_bytes(deliver_subject) if deliver_subject else link.core.new_inbox_subject()
         inbox = link.core.add_inbox(target, queue_bytes(queue), link)
+        epoch = link.core.epoch
     created = False
     try:
         if info is None:
@@ -154,7 +155,10 @@ async def subscribe(
     inbox.ack_wait_s = info.soonest_redelivery_s
     # A queue's other members may have joined what the first one made, so it stays unless asked otherwise.
     deletes = (created and not queue) if delete_on_close is None else delete_on_close
-    return PushSubscription(jetstream, wanted, info, inbox, callback, heartbeat_alarm, deletes)
+    # What has a name or a group is known to others, who may have removed it on purpose.
+    is_own = created and not queue and not wanted.durable
+    remade = _config_to_create(wanted, inbox.subject.decode()) if is_own else None
+    return PushSubscription(jetstream, wanted, info, inbox, callback, heartbeat_alarm, deletes, epoch, remade)
 
 
 async def subscribe_ordered(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +15,6 @@ from jetspark.client.telemetry import processing
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
 
-log = logging.getLogger("jetspark.client")
-
 
 class Subscription:
     """Messages of one subject or pattern, in the order they came."""
@@ -28,8 +24,9 @@ class Subscription:
         self._inbox = inbox
         self._callback = callback
         self._is_slow = False
-        self._busy = False
         inbox.on_drop = self._dropped
+        with link.guard:
+            link.receivers.add(self)
         self._worker = link.spawn(self._run_callback) if callback is not None else None
 
     @property
@@ -113,15 +110,11 @@ class Subscription:
         callback = self._callback
         assert callback is not None
         async for message in self:
-            self._busy = True
             try:
                 with processing(self._link.options.telemetry, message):
                     await call(callback, message)
             except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-                log.error("the callback of %s failed:\n%s", self.subject, traceback.format_exc())
-                self._link.report(error)
-            finally:
-                self._busy = False
+                self._link.report(error, f"the callback of {self.subject} failed: ")
 
     def _dropped(self) -> None:
         # Told once for each time the buffer fills up, not once for each message.
@@ -141,23 +134,13 @@ class Subscription:
         """Stop the server's deliveries and wait until what already came has been taken."""
         timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
         deadline_s = self._link.now() + timeout_s
-        await self._stop_deliveries(timeout_s)
-        if self._worker is not None and not self._link.is_current(self._worker):
-            await self._link.join(self._worker, max(0.0, deadline_s - self._link.now()))
-            if self._inbox.queue or self._busy:
-                raise DrainTimeoutError(f"the subscription to {self.subject} was not drained within {timeout_s:g} s")
+        await self._link.stop_deliveries(self._inbox, timeout_s)
+        if not await self._link.join(self._worker, max(0.0, deadline_s - self._link.now())):
+            raise DrainTimeoutError(f"the subscription to {self.subject} was not drained within {timeout_s:g} s")
 
-    async def _stop_deliveries(self, timeout_s: float) -> None:
-        link = self._link
-        route = self._inbox
-        if link.is_up and not route.closed:
-            # The server answers the ping after everything it sent before it read the UNSUB.
-            with link.guard:
-                link.core.send(b"UNSUB %b\r\n" % route.sid)
-            await link.flush(timeout_s)
-        with link.guard:
-            link.core.routes.pop(route.sid, None)
-            route.close()
+    async def _leave(self, timeout_s: float) -> None:
+        """Drained for the last time: the connection is about to be closed."""
+        await self.drain(timeout_s)
 
     async def __aenter__(self) -> Subscription:
         return self

@@ -29,6 +29,7 @@ from jetspark.client.errors import (
     MaxPayloadError,
     OutboundBufferError,
     PermissionsError,
+    PublishNotSentError,
     ServerError,
     StaleConnectionError,
 )
@@ -97,6 +98,8 @@ class ConnectionCore(ClientHandler):
         self._pongs: deque[Pending | None] = deque()
         self._pings_unanswered: int = 0
         self._next_ping_s: float = 0.0
+        # Told, once, that the connection came up, broke or was closed.
+        self.state_waiters: list[Callable[[], None]] = []
         # Things to tell the user, drained by the driver after every feed.
         self.errors: list[BaseException] = []
         self.discovered_urls: list[str] = []
@@ -163,9 +166,7 @@ class ConnectionCore(ClientHandler):
             return
         self.state = CLOSED
         self.close_error = error
-        reason = ConnectionClosedError(
-            "the connection is closed" if error is None else f"the connection is closed: {error}"
-        )
+        reason = self.closed_error()
         self.info_pending.fail(reason)
         self.up_pending.fail(reason)
         for pending in self._pongs:
@@ -175,18 +176,33 @@ class ConnectionCore(ClientHandler):
         for waiting in self.requests.waiting.values():
             waiting.fail(reason)
         self.requests.waiting.clear()
-        self.acks.fail_all(reason)
+        self.acks.closed({id(frame) for frame in self.out}, reason)
         self.out = []
         self.out_bytes = 0
         for route in list(self.routes.values()):
             if isinstance(route, Inbox):
                 route.close()
+        self._wake_state_waiters()
+
+    def closed_error(self) -> ConnectionClosedError:
+        """For whoever uses a closed connection: with the reason, when it was not the user's `close`."""
+        error = self.close_error
+        return ConnectionClosedError(
+            "the connection is closed" if error is None else f"the connection is closed: {error}"
+        )
 
     def wake_inboxes(self) -> None:
         """Whoever waits for messages should look at the connection."""
         for route in list(self.routes.values()):
             if isinstance(route, Inbox):
                 route.wake()
+        self._wake_state_waiters()
+
+    def _wake_state_waiters(self) -> None:
+        waiters = self.state_waiters
+        self.state_waiters = []
+        for waiter in waiters:
+            waiter()
 
     def take_output(self) -> bytes:
         """Everything to write now."""
@@ -291,7 +307,7 @@ class ConnectionCore(ClientHandler):
 
     def _check_can_buffer(self, size: int) -> None:
         if self.state == CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.closed_error()
         if self.out_bytes + size > self.pending_bytes_max:
             raise OutboundBufferError(f"disconnected, and {self.out_bytes} bytes already wait to be sent")
 
@@ -309,7 +325,7 @@ class ConnectionCore(ClientHandler):
     def add_inbox(self, subject: bytes, queue_group: bytes, owner: Any) -> Inbox:
         """Subscribe."""
         if self.state == CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.closed_error()
         inbox = Inbox(self.new_sid(), subject, queue_group, self.make_message, owner)
         self.add_route(inbox)
         return inbox
@@ -353,6 +369,8 @@ class ConnectionCore(ClientHandler):
 
     def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
         """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
+        if self.state == CLOSED:
+            raise PublishNotSentError(f"{self.closed_error()}; {subject} was not sent and is not stored")
         mux = self.acks
         if not mux.sid:
             mux.sid = self.new_sid()
@@ -366,7 +384,7 @@ class ConnectionCore(ClientHandler):
     def ping(self) -> Pending:
         """Ask the server to confirm that it has read everything sent so far."""
         if self.state == CLOSED:
-            raise ConnectionClosedError("the connection is closed")
+            raise self.closed_error()
         pending = Pending("PING", PING, 0.0)
         if self.state != UP:
             pending.fail(ConnectionLostError("not connected"))

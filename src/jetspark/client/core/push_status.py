@@ -18,6 +18,7 @@ class PushStatus:
         # Members of a queue see only some deliveries, so gaps mean nothing to them.
         self.checks_gaps = checks_gaps
         self.consumer_sequence: int = 0
+        # The furthest: a redelivery does not take it back.
         self.stream_sequence: int = 0
         self._answered: bytes = b""
 
@@ -31,7 +32,7 @@ class PushStatus:
         expected = self.consumer_sequence + 1
         is_first = self.consumer_sequence == 0
         self.consumer_sequence = consumer_sequence
-        self.stream_sequence = stream_sequence
+        self.stream_sequence = max(self.stream_sequence, stream_sequence)
         if consumer_sequence != expected and not is_first:
             return MessageGapError(expected, consumer_sequence)
         return None
@@ -49,6 +50,11 @@ class PushStatus:
         gap = MessageGapError(self.consumer_sequence + 1, sent)
         self.consumer_sequence = sent
         return gap
+
+    def begin_again(self) -> None:
+        """Another consumer delivers from here: it counts its deliveries anew."""
+        self.consumer_sequence = 0
+        self._answered = b""
 
     def to_answer(self, reply: bytes, block: bytes) -> bytes:
         """The subject to answer a flow control request (or a stall) on; empty when there is nothing to answer.

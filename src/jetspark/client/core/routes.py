@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.client.core.message import status_code
 from jetspark.client.core.pending import Pending
-from jetspark.client.errors import NoRespondersError, NoStreamError, PublishTimeoutError, PublishUnknownError
+from jetspark.client.errors import (
+    NoRespondersError,
+    NoStreamError,
+    PublishError,
+    PublishNotSentError,
+    PublishTimeoutError,
+    PublishUnknownError,
+)
 
 if TYPE_CHECKING:
     from jetspark.client.core.message import MessageCore
@@ -224,6 +231,7 @@ class AckMux(Route):
                 continue
             if b"\r\nNats-Msg-Id:" in pending.frame:
                 # The stream drops the second copy, so asking again is safe.
+                pending.was_sent = True
                 again.append(pending.frame)
                 continue
             del self.waiting[token]
@@ -236,12 +244,21 @@ class AckMux(Route):
         self.wake_window()
         return again
 
-    def fail_all(self, error: BaseException) -> None:
-        """The connection is closed for good."""
-        self.unheard.clear()
+    def closed(self, unsent: set[int], reason: BaseException) -> None:
+        """The connection is closed for good: each one learns whether it may have been stored."""
         for token, pending in list(self.waiting.items()):
             del self.waiting[token]
+            subject = pending.subject
+            error: PublishError
+            if token in self.unheard:
+                error = NoStreamError(subject)
+            elif id(pending.frame) in unsent and not pending.was_sent:
+                error = PublishNotSentError(f"{reason}; {subject} was not sent and is not stored")
+            else:
+                error = PublishUnknownError(f"{reason} before {subject} was acknowledged; it may have been stored")
+            error.__cause__ = reason
             self._fail(pending, error)
+        self.unheard.clear()
         self.wake_window()
 
     def _fail(self, pending: Pending, error: BaseException) -> None:

@@ -11,7 +11,13 @@ from jetspark.client.core.frames import pattern_bytes, queue_bytes
 from jetspark.client.core.options import DEFAULT_URL, ConnectOptions, ConnectSettings, connect_options
 from jetspark.client.core.routes import DROP_NEW, DROP_OLD
 from jetspark.client.durations import Seconds, seconds
-from jetspark.client.errors import BadOptionError
+from jetspark.client.errors import (
+    BadOptionError,
+    ConnectionLostError,
+    DrainTimeoutError,
+    FlushTimeoutError,
+    RequestTimeoutError,
+)
 from jetspark.client.headers import HeadersLike, header_block
 from jetspark.client.sync.link import Link
 from jetspark.client.sync.msg import Msg
@@ -34,7 +40,6 @@ class Connection:
         self._link = Link(options, Msg)
         self._publish = self._link.publish
         self._core = self._link.core
-        self._subscriptions: set[Subscription] = set()
         self._draining = False
         self._telemetry: Telemetry | None = options.telemetry
 
@@ -71,10 +76,7 @@ class Connection:
             inbox.count_max = pending_count_max
             inbox.bytes_max = pending_bytes_max
             inbox.when_full = when_full
-        subscription = Subscription(link, inbox, callback)
-        self._subscriptions = {one for one in self._subscriptions if not one.is_closed}
-        self._subscriptions.add(subscription)
-        return subscription
+        return Subscription(link, inbox, callback)
 
     def request(
         self,
@@ -116,20 +118,59 @@ class Connection:
             return self._link.core.new_inbox_subject().decode()
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """Finish what has come, send what is queued, then close."""
-        timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
-        deadline_s = self._link.now() + timeout_s
+        """Finish what has come, send what is queued, then close.
+
+        Subscriptions and consumes are drained as by their own `drain`: callbacks finish what was delivered, and
+        consumers that a subscription made are removed. Iterators are not waited for. Publishes get their outcome. A
+        connection that is down is waited for. What the time is too short for is DrainTimeoutError.
+        """
+        link = self._link
+        timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
         self._draining = True
         try:
-            for subscription in list(self._subscriptions):
-                subscription.drain(max(0.01, deadline_s - self._link.now()))
-            if self._link.is_up:
-                self._link.flush(max(0.01, deadline_s - self._link.now()))
+            if not link.is_closed:
+                self._finish(link.now() + timeout_s)
         finally:
             self.close()
 
+    def _finish(self, deadline_s: float) -> None:
+        link = self._link
+        late: RequestTimeoutError | None = None
+        self._wait_up(deadline_s)
+        with link.guard:
+            receivers = list(link.receivers)
+        for receiver in receivers:
+            try:
+                receiver._leave(max(0.01, deadline_s - link.now()))
+            except RequestTimeoutError as error:
+                # The others still get what is possible.
+                late = late or error
+        if not link.wait_acked(max(0.01, deadline_s - link.now())):
+            raise DrainTimeoutError(f"{len(link.core.acks.waiting)} publishes were not acknowledged in time")
+        self._flush_last(deadline_s)
+        if late is not None:
+            raise late if isinstance(late, DrainTimeoutError) else DrainTimeoutError(str(late))
+
+    def _flush_last(self, deadline_s: float) -> None:
+        """What was queued reaches a server, on this connection or on the next."""
+        link = self._link
+        while True:
+            self._wait_up(deadline_s)
+            try:
+                link.flush(max(0.01, deadline_s - link.now()))
+                return
+            except FlushTimeoutError as error:
+                raise DrainTimeoutError(str(error)) from None
+            except ConnectionLostError:
+                continue
+
+    def _wait_up(self, deadline_s: float) -> None:
+        if not self._link.wait_up(max(0.0, deadline_s - self._link.now())):
+            raise DrainTimeoutError(f"not connected, with {self._core.out_bytes} bytes still to be sent")
+
     def close(self) -> None:
-        """Close for good. What waits for an answer fails with ConnectionClosedError."""
+        """Close for good. What waits for an answer fails with ConnectionClosedError; publishes learn whether
+        they may be stored."""
         self._link.close(None)
 
     def __enter__(self) -> Connection:

@@ -8,7 +8,6 @@ the buffer refills as it is used. Waiting is done with the heartbeat as the limi
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -55,13 +54,14 @@ class Consuming:
         self._callback = callback
         self._repulls = repulls
         self._stopped = False
-        self._busy = False
+        self._draining = False
         self._error: BaseException | None = None
         link = self._link
         with link.guard:
             self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
             consumer.mark(self._inbox)
             self._epoch = link.core.epoch
+            link.receivers.add(self)
         self._queue: Any = self._inbox.queue
         self._begin()
         self._worker = link.spawn(self._run_callback) if callback is not None else None
@@ -205,7 +205,7 @@ class Consuming:
             self._pull()
 
     def _pull(self) -> None:
-        if self._inbox.closed or not self._link.is_up:
+        if self._inbox.closed or self._draining or not self._link.is_up:
             return
         consumer = self._consumer
         batch, max_bytes = self._buffer.next_request()
@@ -225,20 +225,21 @@ class Consuming:
         """End now. Messages in the buffer are not delivered here; the server delivers them again later."""
         self._queue.clear()
         self._finish(None)
-        self._join(self._link.options.drain_timeout)
+        self._link.join(self._worker, self._link.options.drain_timeout)
 
     def drain(self, timeout: Seconds | None = None) -> None:
         """Pull no more, deliver what is in the buffer, then end. With an iterator, go on iterating until it ends."""
-        timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
-        with self._link.guard:
-            self._link.core.remove_route(self._inbox)
-        self._join(timeout_s)
-        if self._worker is not None and not self._link.is_current(self._worker) and (self._queue or self._busy):
+        link = self._link
+        timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
+        deadline_s = link.now() + timeout_s
+        self._draining = True
+        link.stop_deliveries(self._inbox, timeout_s)
+        if not link.join(self._worker, max(0.0, deadline_s - link.now())):
             raise DrainTimeoutError(f"not drained within {timeout_s:g} s")
 
-    def _join(self, timeout_s: float) -> None:
-        if self._worker is not None:
-            self._link.join(self._worker, timeout_s)
+    def _leave(self, timeout_s: float) -> None:
+        """Drained for the last time: the connection is about to be closed."""
+        self.drain(timeout_s)
 
     def wait_closed(self, timeout: Seconds | None = None) -> None:
         """Wait until a consume with a callback has ended; raises the error that ended it."""
@@ -267,15 +268,11 @@ class Consuming:
         assert callback is not None
         try:
             for message in self:
-                self._busy = True
                 try:
                     with processing(self._link.options.telemetry, message):
                         call(callback, message)
                 except Exception as error:  # noqa: BLE001 - a user's function may raise anything
-                    log.error("the callback of consumer %s failed:\n%s", self._consumer.name, traceback.format_exc())
-                    self._link.report(error)
-                finally:
-                    self._busy = False
+                    self._link.report(error, f"the callback of consumer {self._consumer.name} failed: ")
         except JetsparkError as error:
             self._error = error
             self._link.report(error)

@@ -33,9 +33,9 @@ from jetspark.client.errors import (
     ConnectionClosedError,
     ConnectionLostError,
     ConnectTimeoutError,
-    NoServersError,
     SecureConnectionError,
     StaleConnectionError,
+    no_servers_error,
 )
 from jetspark.client.in_process import in_process_socket
 from jetspark.client.sync.shared_wire import SharedWire
@@ -80,7 +80,7 @@ class Link(SharedWire):
                 self.close(None)
                 if len(causes) == 1 and isinstance(causes[0][1], (ConnectTimeoutError, SecureConnectionError)):
                     raise causes[0][1]
-                raise NoServersError(causes)
+                raise no_servers_error(causes)
             causes = causes[-len(self.pool.addresses) :]
             time.sleep(self._delay_s(attempt))
 
@@ -326,6 +326,8 @@ class Link(SharedWire):
         wire, self._wire = self._wire, None
         if wire is not None:
             wire.sock.close()
+        # What waited to be sent is sent by the other process: here nobody can say that it is not stored.
+        self.core.out = []
         self.core.close(ConnectionLostError("the process was forked"))
 
 

@@ -311,6 +311,10 @@ class OrderedConsuming(Consuming):
     def _restart(self) -> None:
         """A new consumer on a new subject: nothing of the old one can be taken for the new one's."""
         link = self._link
+        if self._draining:
+            # No more is wanted, so there is nothing to start over for.
+            self._finish(None)
+            return
         with link.guard:
             link.core.remove_route(self._inbox)
             self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)

@@ -128,6 +128,9 @@ class OrderedSubscription(PushSubscription):
             return
         super()._wait(left_s)
 
+    def _came_back(self) -> None:
+        self._in_doubt = True
+
     def _missed_heartbeat(self) -> None:
         self._in_doubt = True
 

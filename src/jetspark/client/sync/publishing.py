@@ -19,6 +19,8 @@ from jetspark.client.errors import (
     JetsparkError,
     JetStreamError,
     NoStreamError,
+    PublishError,
+    PublishNotSentError,
     PublishTimeoutError,
     PublishUnknownError,
     RequestTimeoutError,
@@ -261,15 +263,21 @@ class Publisher:
         link = self._link
         chosen = msg_id or link.core.nuid.next()
         deadline_s = link.now() + seconds(timeout)
+        unknown: PublishError | None = None
         while True:
             left_s = deadline_s - link.now()
             try:
                 return self.publish(
                     subject, data, headers=headers, msg_id=chosen, timeout=max(0.01, min(left_s, self._timeout_s))
                 )
-            except (PublishTimeoutError, PublishUnknownError, NoStreamError):
+            except PublishNotSentError as error:
+                # This copy; an earlier one may be stored.
+                raise unknown or error from None
+            except (PublishTimeoutError, PublishUnknownError, NoStreamError) as error:
+                if error.may_be_stored:
+                    unknown = error
                 if deadline_s - link.now() <= 0:
-                    raise
+                    raise unknown or error from None
 
     @property
     def publish_pending(self) -> int:
@@ -278,19 +286,8 @@ class Publisher:
 
     def flush(self, timeout: Seconds | None = None) -> None:
         """Wait until every publish in flight has its outcome; raises the first failure nobody has looked at."""
-        link = self._link
-        deadline_s = None if timeout is None else link.now() + seconds(timeout)
-        while self._acks.waiting:
-            signal = link.signal()
-            with link.guard:
-                if not self._acks.waiting:
-                    break
-                self._acks.window_waiters.append(signal.set)
-            left_s = None if deadline_s is None else deadline_s - link.now()
-            if left_s is not None and (left_s <= 0 or not signal.wait(left_s)):
-                raise RequestTimeoutError(f"{len(self._acks.waiting)} publishes are not acknowledged yet")
-            if left_s is None:
-                signal.wait(None)
+        if not self._link.wait_acked(None if timeout is None else seconds(timeout)):
+            raise RequestTimeoutError(f"{len(self._acks.waiting)} publishes are not acknowledged yet")
         failures = [future for future in self._failures if not future._seen]
         self._failures.clear()
         for future in failures:

@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakSet
 
 from jetspark.client.core import connection as states
 from jetspark.client.core.connection import ConnectionCore, is_fatal
@@ -63,6 +64,7 @@ class SharedWire(Exchange):
             self.send = self.core.send
             self.publish = self.core.publish
             self.publish_acked = self.core.publish_acked
+        self.receivers: WeakSet[Any] = WeakSet()
         self.address: ServerAddress | None = None
         self.is_tls = False
         self._wire: Wire | None = None
@@ -105,10 +107,12 @@ class SharedWire(Exchange):
         """The caller runs inside this background task."""
         return task is not None and task.is_current
 
-    def join(self, task: Task | None, timeout_s: float) -> None:
-        """Wait for a background task, at most so long."""
-        if task is not None:
-            task.join(timeout_s)
+    def join(self, task: Task | None, timeout_s: float) -> bool:
+        """Wait for a background task, at most so long; False when it is still running then."""
+        if task is None or task.is_current:
+            return True
+        task.join(timeout_s)
+        return not task.is_running
 
     def join_only(self, task: Task, timeout_s: float | None) -> None:
         """Wait for a background task."""
@@ -116,11 +120,11 @@ class SharedWire(Exchange):
         if task.is_running and not task.is_current:
             raise RequestTimeoutError(f"still running after {timeout_s} s")
 
-    def report(self, error: BaseException | None) -> None:
+    def report(self, error: BaseException | None, what: str = "") -> None:
         """Tell the user about something nobody waits for: the log, and the hook."""
         if error is None:
             return
-        log.error("%s: %s", type(error).__name__, error, exc_info=error if error.__traceback__ else None)
+        log.error("%s%s: %s", what, type(error).__name__, error, exc_info=error if error.__traceback__ else None)
         self._hook(self.options.on_error, error)
 
     def call_hook(self, hook: Callable[..., Any], *arguments: Any) -> None:
