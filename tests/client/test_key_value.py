@@ -157,3 +157,25 @@ async def test_a_mirror_is_read_under_its_own_name_and_written_at_its_origin(
     assert await opened.keys() == ["a"]
     assert {bucket.bucket, mirror.bucket} <= set(await jetstream.key_value_names())
     await jetstream.delete_key_value(mirror.bucket)
+
+
+async def test_a_bucket_that_was_deleted_is_not_taken_for_a_missing_key(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name, storage="memory")
+    await bucket.put("a", b"1")
+    await jetstream.delete_key_value(name)
+    for asked in (bucket.get("a"), bucket.get("a", revision=1), bucket.keys(), bucket.history("a"), bucket.status()):
+        with pytest.raises(errors.BucketNotFoundError, match=name):
+            await asked
+    with pytest.raises(errors.BucketNotFoundError, match=name):
+        await jetstream.delete_key_value(name)
+
+
+async def test_a_bucket_without_direct_gets_is_read_through_its_leader(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name, storage="memory")
+    await bucket.put("a", b"1")
+    await jetstream.update_stream(f"KV_{name}", allow_direct=False)
+    # The handle still believes what it was told when it was opened.
+    assert (await bucket.get("a")).value == b"1"
+    with pytest.raises(errors.KeyNotFoundError):
+        await bucket.get("b")
+    await jetstream.delete_key_value(name)

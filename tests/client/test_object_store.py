@@ -108,3 +108,15 @@ async def test_damage_is_noticed(store: ObjectStore, connection: Connection) -> 
 async def test_a_store_that_is_not_there(connection: Connection) -> None:
     with pytest.raises(errors.BucketNotFoundError):
         await connection.jetstream().object_store("nobody")
+
+
+async def test_a_store_that_was_deleted_is_not_taken_for_a_missing_object(connection: Connection, name: str) -> None:
+    jetstream = connection.jetstream()
+    store = await jetstream.create_object_store(name, storage="memory")
+    await store.put("a", b"1")
+    await jetstream.delete_object_store(name)
+    for asked in (store.get("a"), store.info("a"), store.put("b", b"2"), store.list()):
+        with pytest.raises(errors.BucketNotFoundError, match=name):
+            await asked
+    with pytest.raises(errors.BucketNotFoundError, match=name):
+        await jetstream.delete_object_store(name)

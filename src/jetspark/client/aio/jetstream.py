@@ -197,8 +197,11 @@ class JetStream(Publisher):
         return await open_bucket(self, bucket)
 
     async def delete_key_value(self, bucket: str) -> None:
-        """Remove a bucket with everything in it."""
-        await self.delete_stream(f"KV_{bucket}")
+        """Remove a bucket with everything in it; BucketNotFoundError when there is none."""
+        from jetspark.client.aio.key_value import check_bucket, named_bucket
+
+        with named_bucket(bucket):
+            await self.delete_stream(f"KV_{check_bucket(bucket)}")
 
     async def key_value_names(self) -> list[str]:
         """The names of all buckets."""
@@ -218,8 +221,11 @@ class JetStream(Publisher):
         return await open_store(self, bucket)
 
     async def delete_object_store(self, bucket: str) -> None:
-        """Remove an object store with everything in it."""
-        await self.delete_stream(f"OBJ_{bucket}")
+        """Remove an object store with everything in it; BucketNotFoundError when there is none."""
+        from jetspark.client.aio.key_value import check_bucket, named_bucket
+
+        with named_bucket(bucket):
+            await self.delete_stream(f"OBJ_{check_bucket(bucket)}")
 
     # Consumers, by the name of their stream.
 

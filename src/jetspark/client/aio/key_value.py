@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,6 +82,15 @@ def check_key(key: str) -> str:
     return key
 
 
+@contextmanager
+def named_bucket(bucket: str) -> Iterator[None]:
+    """A stream that is not there is told as the bucket it stands for."""
+    try:
+        yield
+    except StreamNotFoundError:
+        raise BucketNotFoundError(bucket) from None
+
+
 def _operation(headers: Headers) -> str:
     told = headers.get("KV-Operation", "")
     if told in (DELETE, PURGE):
@@ -133,7 +143,10 @@ class KeyValue:
                 self._put_prefix = f"{mirror.external.api}.{self._prefix}"
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValueEntry:
-        """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none."""
+        """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none.
+
+        A bucket that is gone is BucketNotFoundError, and one whose servers do not answer RequestTimeoutError.
+        """
         entry = await self._entry(check_key(key), revision)
         if entry.is_deleted:
             raise KeyDeletedError(key, entry.revision)
@@ -141,10 +154,11 @@ class KeyValue:
 
     async def _entry(self, key: str, revision: int) -> KeyValueEntry:
         try:
-            if revision:
-                stored = await self._stream.get_msg(revision)
-            else:
-                stored = await self._stream.get_msg(last_by_subject=self._prefix + key)
+            with named_bucket(self.bucket):
+                if revision:
+                    stored = await self._stream.get_msg(revision)
+                else:
+                    stored = await self._stream.get_msg(last_by_subject=self._prefix + key)
         except MessageNotFoundError:
             raise KeyNotFoundError(key) from None
         if stored.subject != self._prefix + key:
@@ -226,7 +240,8 @@ class KeyValue:
         if meta_only:
             options["headers_only"] = True
         consumer = await self._stream.ordered_consumer(**options)
-        await consumer.make()
+        with named_bucket(self.bucket):
+            await consumer.make()
         has_values = consumer.cached_info.num_pending > 0
         return KeyWatcher(self, consumer, ignore_deletes, has_values, updates_only)
 
@@ -258,7 +273,8 @@ class KeyValue:
 
     async def status(self) -> KeyValueStatus:
         """The bucket's settings and size."""
-        info = await self._stream.info()
+        with named_bucket(self.bucket):
+            info = await self._stream.info()
         config, state = info.config, info.state
         history = max(1, config.max_msgs_per_subject)
         return KeyValueStatus(self.bucket, state.messages, state.bytes, history, config.max_age / 1e9)
@@ -347,7 +363,5 @@ class KeyWatcher:
 
 async def open_bucket(jetstream: JetStream, bucket: str) -> KeyValue:
     """A bucket that exists."""
-    try:
+    with named_bucket(bucket):
         return KeyValue(jetstream, bucket, await jetstream.stream(f"KV_{check_bucket(bucket)}"))
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from jetspark.api.stream_config import Discard, StreamConfig
-from jetspark.client.aio.key_value import check_bucket
+from jetspark.client.aio.key_value import check_bucket, named_bucket
 from jetspark.client.aio.stream import Stream
 from jetspark.client.aio.waiting import blocking
-from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
+from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds
 from jetspark.client.errors import (
     BadOptionError,
-    BucketNotFoundError,
     ObjectDamagedError,
     ObjectLinkError,
     ObjectNotFoundError,
@@ -188,13 +187,14 @@ class ObjectStore:
 
     async def _find(self, name: str) -> ObjectInfo | None:
         try:
-            stored = await self._stream.get_msg(last_by_subject=self._meta_subject(name))
+            with named_bucket(self.bucket):
+                stored = await self._stream.get_msg(last_by_subject=self._meta_subject(name))
         except MessageNotFoundError:
             return None
         return ObjectInfo.read(stored.data, str(stored.timestamp_ns))
 
     async def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; ObjectNotFoundError when there is none."""
+        """What is known of an object; ObjectNotFoundError when there is none, BucketNotFoundError without the store."""
         found = await self._find(name)
         if found is None or (found.deleted and not show_deleted):
             raise ObjectNotFoundError(name)
@@ -302,7 +302,8 @@ class ObjectStore:
         consumer = await self._stream.ordered_consumer(
             filter_subjects=[f"$O.{self.bucket}.M.>"], deliver_policy="last_per_subject"
         )
-        await consumer.make()
+        with named_bucket(self.bucket):
+            await consumer.make()
         return ObjectWatcher(consumer)
 
     async def seal(self) -> None:
@@ -383,7 +384,5 @@ def _open(data: bytes | str | Path | BinaryIO) -> Any:
 
 async def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:
     """A store that exists."""
-    try:
+    with named_bucket(bucket):
         return ObjectStore(jetstream, bucket, await jetstream.stream(f"OBJ_{check_bucket(bucket)}"))
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None

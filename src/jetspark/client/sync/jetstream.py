@@ -196,8 +196,11 @@ class JetStream(Publisher):
         return open_bucket(self, bucket)
 
     def delete_key_value(self, bucket: str) -> None:
-        """Remove a bucket with everything in it."""
-        self.delete_stream(f"KV_{bucket}")
+        """Remove a bucket with everything in it; BucketNotFoundError when there is none."""
+        from jetspark.client.sync.key_value import check_bucket, named_bucket
+
+        with named_bucket(bucket):
+            self.delete_stream(f"KV_{check_bucket(bucket)}")
 
     def key_value_names(self) -> list[str]:
         """The names of all buckets."""
@@ -217,8 +220,11 @@ class JetStream(Publisher):
         return open_store(self, bucket)
 
     def delete_object_store(self, bucket: str) -> None:
-        """Remove an object store with everything in it."""
-        self.delete_stream(f"OBJ_{bucket}")
+        """Remove an object store with everything in it; BucketNotFoundError when there is none."""
+        from jetspark.client.sync.key_value import check_bucket, named_bucket
+
+        with named_bucket(bucket):
+            self.delete_stream(f"OBJ_{check_bucket(bucket)}")
 
     # Consumers, by the name of their stream.
 

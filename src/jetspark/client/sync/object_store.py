@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from jetspark.api.stream_config import Discard, StreamConfig
-from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
+from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds
 from jetspark.client.errors import (
     BadOptionError,
-    BucketNotFoundError,
     ObjectDamagedError,
     ObjectLinkError,
     ObjectNotFoundError,
 )
-from jetspark.client.sync.key_value import check_bucket
+from jetspark.client.sync.key_value import check_bucket, named_bucket
 from jetspark.client.sync.stream import Stream
 from jetspark.client.sync.waiting import blocking
 
@@ -189,13 +188,14 @@ class ObjectStore:
 
     def _find(self, name: str) -> ObjectInfo | None:
         try:
-            stored = self._stream.get_msg(last_by_subject=self._meta_subject(name))
+            with named_bucket(self.bucket):
+                stored = self._stream.get_msg(last_by_subject=self._meta_subject(name))
         except MessageNotFoundError:
             return None
         return ObjectInfo.read(stored.data, str(stored.timestamp_ns))
 
     def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; ObjectNotFoundError when there is none."""
+        """What is known of an object; ObjectNotFoundError when there is none, BucketNotFoundError without the store."""
         found = self._find(name)
         if found is None or (found.deleted and not show_deleted):
             raise ObjectNotFoundError(name)
@@ -303,7 +303,8 @@ class ObjectStore:
         consumer = self._stream.ordered_consumer(
             filter_subjects=[f"$O.{self.bucket}.M.>"], deliver_policy="last_per_subject"
         )
-        consumer.make()
+        with named_bucket(self.bucket):
+            consumer.make()
         return ObjectWatcher(consumer)
 
     def seal(self) -> None:
@@ -384,7 +385,5 @@ def _open(data: bytes | str | Path | BinaryIO) -> Any:
 
 def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:
     """A store that exists."""
-    try:
+    with named_bucket(bucket):
         return ObjectStore(jetstream, bucket, jetstream.stream(f"OBJ_{check_bucket(bucket)}"))
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None
