@@ -51,6 +51,9 @@ class JetStream(Publisher):
         self.connection = connection
         self.api_prefix = f"$JS.{check_name('domain', domain)}.API" if domain else (api_prefix or "$JS.API").rstrip(".")
         self._request_timeout_s = options.request_timeout if timeout is None else seconds(timeout)
+        # What goes before the subjects of key-value buckets, for a value to reach the same JetStream as the requests
+        # do: without it, it is stored by whoever is nearest and has a bucket of that name.
+        self._bucket_prefix = "" if self.api_prefix == "$JS.API" else f"{self.api_prefix}."
 
     async def api_request(
         self, endpoint: str, document: Any = None, *, timeout: Seconds | None = None

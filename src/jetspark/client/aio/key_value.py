@@ -135,12 +135,12 @@ class KeyValue:
         self._jetstream = jetstream
         self._stream = stream
         self.bucket = bucket
-        self._prefix = self._put_prefix = f"$KV.{bucket}."
-        if mirror := stream.cached_info.config.mirror:
-            # The keys are those of the origin, and what is written goes there.
-            self._prefix = self._put_prefix = f"$KV.{mirror.name.removeprefix('KV_')}."
-            if mirror.external is not None:
-                self._put_prefix = f"{mirror.external.api}.{self._prefix}"
+        mirror = stream.cached_info.config.mirror
+        # The keys of a mirror are those of the origin, and what is written goes there.
+        self._prefix = f"$KV.{mirror.name.removeprefix('KV_') if mirror else bucket}."
+        self._put_prefix = jetstream._bucket_prefix + self._prefix
+        if mirror and mirror.external is not None:
+            self._put_prefix = f"{mirror.external.api}.{self._prefix}"
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValueEntry:
         """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none.

@@ -1,4 +1,9 @@
-"""Object stores: things too large for a message, kept as chunks in a stream with a digest."""
+"""Object stores: things too large for a message, kept as chunks in a stream with a digest.
+
+What is written goes to `$O.…` as it is, also for the store of another domain: nats-server has no subject that reaches
+the stores of one domain only (as it has for key-value buckets). It lets `$O.…` pass between a hub and its leaves, so a
+store of the same name on the way gets a copy.
+"""
 
 from __future__ import annotations
 
