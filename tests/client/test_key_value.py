@@ -179,3 +179,17 @@ async def test_a_bucket_without_direct_gets_is_read_through_its_leader(jetstream
     with pytest.raises(errors.KeyNotFoundError):
         await bucket.get("b")
     await jetstream.delete_key_value(name)
+
+
+async def test_reading_leaves_no_consumer_behind(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name, storage="memory", max_consumers=1)
+    await bucket.put("a", b"1")
+    for _ in range(3):
+        assert await bucket.keys() == ["a"]
+        assert len(await bucket.history("a")) == 1
+        assert await bucket.purge_deletes() == 0
+        watcher = await bucket.watch()
+        await watcher.initial()
+        await watcher.stop()
+    assert await jetstream.stream_handle(f"KV_{name}").consumer_names() == []
+    await jetstream.delete_key_value(name)

@@ -120,3 +120,16 @@ async def test_a_store_that_was_deleted_is_not_taken_for_a_missing_object(connec
             await asked
     with pytest.raises(errors.BucketNotFoundError, match=name):
         await jetstream.delete_object_store(name)
+
+
+async def test_reading_leaves_no_consumer_behind(connection: Connection, name: str) -> None:
+    jetstream = connection.jetstream()
+    store = await jetstream.create_object_store(name, storage="memory", max_consumers=1)
+    await store.put("a", LARGE)
+    for _ in range(3):
+        assert [info.name for info in await store.list()] == ["a"]
+        assert (await store.get("a")).data == LARGE
+        async with await store.watch() as watcher:
+            await watcher.initial()
+    assert await jetstream.stream_handle(f"OBJ_{name}").consumer_names() == []
+    await jetstream.delete_object_store(name)

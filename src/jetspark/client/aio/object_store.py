@@ -241,7 +241,6 @@ class ObjectStore:
                             parts.append(message.data)
                         else:
                             await blocking(target.write, message.data)
-                await consumer.delete()
         finally:
             if target is not None and target is not write_to:
                 await blocking(target.close)

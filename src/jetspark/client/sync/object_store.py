@@ -242,7 +242,6 @@ class ObjectStore:
                             parts.append(message.data)
                         else:
                             blocking(target.write, message.data)
-                consumer.delete()
         finally:
             if target is not None and target is not write_to:
                 blocking(target.close)
