@@ -8,7 +8,10 @@ store of the same name on the way gets a copy.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -24,6 +27,7 @@ from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds
 from jetspark.client.errors import (
     BadOptionError,
+    JetsparkError,
     ObjectDamagedError,
     ObjectLinkError,
     ObjectNotFoundError,
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from jetspark.client.aio.consuming import Consuming
     from jetspark.client.aio.jetstream import JetStream
     from jetspark.client.aio.ordered import OrderedConsumer
+    from jetspark.client.aio.publishing import PublishFuture
 
 CHUNK_BYTES: Final = 128 * 1024
 _DIGEST: Final = "SHA-256="
@@ -146,7 +151,7 @@ class ObjectStore:
     async def put(
         self,
         name: str,
-        data: bytes | str | Path | BinaryIO,
+        data: bytes | bytearray | memoryview | str | Path | BinaryIO,
         *,
         description: str = "",
         headers: dict[str, list[str]] | None = None,
@@ -164,16 +169,23 @@ class ObjectStore:
         subject = f"$O.{self.bucket}.C.{nuid}"
         digest = hashlib.sha256()
         size = chunks = 0
+        in_flight: deque[PublishFuture] = deque()
         source = await blocking(_open, data)
         try:
             while chunk := await blocking(source.read, chunk_bytes):
-                await self._jetstream.publish_async(subject, chunk)
+                future = await self._jetstream.publish_async(subject, chunk)
+                # Its failure is told here, not by the flush of whoever publishes beside us.
+                future._seen = True
+                in_flight.append(future)
                 digest.update(chunk)
                 size += len(chunk)
                 chunks += 1
-            await self._jetstream.flush()
+                while in_flight and in_flight[0].done:
+                    in_flight.popleft().result()
+            for future in in_flight:
+                await future.wait()
         except BaseException:
-            await self._stream.purge(subject=subject)
+            await self._take_back(subject, in_flight)
             raise
         finally:
             if source is not data:
@@ -186,6 +198,15 @@ class ObjectStore:
         if old is not None and old.nuid and not old.deleted:
             await self._stream.purge(subject=f"$O.{self.bucket}.C.{old.nuid}")
         return await self.info(name)
+
+    async def _take_back(self, subject: str, in_flight: Iterable[PublishFuture]) -> None:
+        """Remove the chunks of a put that failed; that failure is the one to tell, not one of this."""
+        for future in in_flight:
+            # A chunk still on its way would be stored after the purge.
+            with contextlib.suppress(JetsparkError):
+                await future.wait()
+        with contextlib.suppress(JetsparkError):
+            await self._stream.purge(subject=subject)
 
     async def _write(self, info: ObjectInfo) -> None:
         await self._jetstream.publish(self._meta_subject(info.name), info.document(), headers={"Nats-Rollup": "sub"})
@@ -378,12 +399,12 @@ class _Bytes:
         return None
 
 
-def _open(data: bytes | str | Path | BinaryIO) -> Any:
+def _open(data: bytes | bytearray | memoryview | str | Path | BinaryIO) -> Any:
     if isinstance(data, Path):
         return data.open("rb")
     if isinstance(data, str):
         return _Bytes(data.encode())
-    return _Bytes(data) if isinstance(data, bytes) else data
+    return _Bytes(bytes(data)) if isinstance(data, bytes | bytearray | memoryview) else data
 
 
 async def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:

@@ -9,7 +9,10 @@ store of the same name on the way gets a copy.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -22,6 +25,7 @@ from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds
 from jetspark.client.errors import (
     BadOptionError,
+    JetsparkError,
     ObjectDamagedError,
     ObjectLinkError,
     ObjectNotFoundError,
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from jetspark.client.sync.consuming import Consuming
     from jetspark.client.sync.jetstream import JetStream
     from jetspark.client.sync.ordered import OrderedConsumer
+    from jetspark.client.sync.publishing import PublishFuture
 
 CHUNK_BYTES: Final = 128 * 1024
 _DIGEST: Final = "SHA-256="
@@ -147,7 +152,7 @@ class ObjectStore:
     def put(
         self,
         name: str,
-        data: bytes | str | Path | BinaryIO,
+        data: bytes | bytearray | memoryview | str | Path | BinaryIO,
         *,
         description: str = "",
         headers: dict[str, list[str]] | None = None,
@@ -165,16 +170,23 @@ class ObjectStore:
         subject = f"$O.{self.bucket}.C.{nuid}"
         digest = hashlib.sha256()
         size = chunks = 0
+        in_flight: deque[PublishFuture] = deque()
         source = blocking(_open, data)
         try:
             while chunk := blocking(source.read, chunk_bytes):
-                self._jetstream.publish_async(subject, chunk)
+                future = self._jetstream.publish_async(subject, chunk)
+                # Its failure is told here, not by the flush of whoever publishes beside us.
+                future._seen = True
+                in_flight.append(future)
                 digest.update(chunk)
                 size += len(chunk)
                 chunks += 1
-            self._jetstream.flush()
+                while in_flight and in_flight[0].done:
+                    in_flight.popleft().result()
+            for future in in_flight:
+                future.wait()
         except BaseException:
-            self._stream.purge(subject=subject)
+            self._take_back(subject, in_flight)
             raise
         finally:
             if source is not data:
@@ -187,6 +199,15 @@ class ObjectStore:
         if old is not None and old.nuid and not old.deleted:
             self._stream.purge(subject=f"$O.{self.bucket}.C.{old.nuid}")
         return self.info(name)
+
+    def _take_back(self, subject: str, in_flight: Iterable[PublishFuture]) -> None:
+        """Remove the chunks of a put that failed; that failure is the one to tell, not one of this."""
+        for future in in_flight:
+            # A chunk still on its way would be stored after the purge.
+            with contextlib.suppress(JetsparkError):
+                future.wait()
+        with contextlib.suppress(JetsparkError):
+            self._stream.purge(subject=subject)
 
     def _write(self, info: ObjectInfo) -> None:
         self._jetstream.publish(self._meta_subject(info.name), info.document(), headers={"Nats-Rollup": "sub"})
@@ -379,12 +400,12 @@ class _Bytes:
         return None
 
 
-def _open(data: bytes | str | Path | BinaryIO) -> Any:
+def _open(data: bytes | bytearray | memoryview | str | Path | BinaryIO) -> Any:
     if isinstance(data, Path):
         return data.open("rb")
     if isinstance(data, str):
         return _Bytes(data.encode())
-    return _Bytes(data) if isinstance(data, bytes) else data
+    return _Bytes(bytes(data)) if isinstance(data, bytes | bytearray | memoryview) else data
 
 
 def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:
