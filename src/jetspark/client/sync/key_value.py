@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.api.stream_config import Discard, StreamConfig
+from jetspark.api.timestamps import parse_time
 from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError, WrongLastSequenceError
 from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds, seconds
@@ -24,6 +25,7 @@ from jetspark.client.errors import (
 from jetspark.client.headers import Headers
 from jetspark.client.sync.msg import Msg
 from jetspark.client.sync.stream import StoredMsg, Stream
+from jetspark.clock import SystemClock
 
 if TYPE_CHECKING:
     from jetspark.client.sync.consuming import Consuming
@@ -228,6 +230,8 @@ class KeyValue:
         Iterate over it: entries, and one None when everything that was there at the beginning has been given.
         """
         patterns = [keys] if isinstance(keys, str) else list(keys)
+        if not patterns:
+            raise BadOptionError("keys is empty: name keys or patterns, or leave it out for all of them")
         for pattern in patterns:
             if not pattern or not _PATTERN.match(pattern):
                 raise BadOptionError(f"not a key or pattern: {pattern!r}")
@@ -260,16 +264,21 @@ class KeyValue:
         return entries
 
     def purge_deletes(self, *, older_than: Seconds = 1800) -> int:
-        """Remove the marks of deleted keys that are old enough; how many keys were cleaned."""
+        """Reclaim the space of deleted keys: their history goes, and with it the marks older than `older_than`.
+
+        The number of keys of which something was removed. With 0 every mark goes, whatever its age.
+        """
         with self.watch(meta_only=True) as watcher:
             entries = watcher.initial()
-        newest_ns = max((entry.timestamp_ns for entry in entries), default=0)
+        threshold_ns = nanoseconds(older_than)
+        # By the clock that dated the marks.
+        told = (self._stream.info()).raw.get("ts")
+        now_ns = parse_time(told).unix_ns if told else SystemClock().now_ns()
         count = 0
         for entry in entries:
             if entry.is_deleted:
-                keeps = 1 if newest_ns - entry.timestamp_ns < nanoseconds(older_than) else 0
-                self._stream.purge(subject=self._prefix + entry.key, keep=keeps)
-                count += 1
+                is_young = threshold_ns > 0 and now_ns - entry.timestamp_ns < threshold_ns
+                count += self._stream.purge(subject=self._prefix + entry.key, keep=1 if is_young else 0) > 0
         return count
 
     def status(self) -> KeyValueStatus:
