@@ -208,3 +208,12 @@ async def test_closing_fails_what_is_in_flight(peer: ScriptedPeer) -> None:
     await connection.close()
     with pytest.raises(errors.ConnectionClosedError):
         await future
+
+
+async def test_a_subject_to_expect_needs_the_sequence_to_expect_on_it(
+    jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    for publish in (jetstream.publish, jetstream.publish_async):
+        with pytest.raises(errors.BadOptionError, match="expect_last_subject_seq"):
+            await publish(f"{name}.a", expect_last_subject=f"{name}.b")
+    assert (await stream.info()).state.messages == 0
