@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,13 @@ async def test_a_put_that_fails_tells_so_itself_and_leaves_nothing(connection: C
 async def test_anything_like_bytes_can_be_put(store: ObjectStore, kind: Callable[[bytes], bytes]) -> None:
     await store.put("a", kind(LARGE))
     assert (await store.get("a")).data == LARGE
+
+
+async def test_the_time_of_an_object_is_when_the_store_got_it(store: ObjectStore) -> None:
+    info = await store.put("a", b"1")
+    assert info.mtime is not None
+    assert info.mtime.tzinfo is UTC
+    again = await store.put("a", b"2")
+    assert again.mtime is not None
+    assert info.mtime < again.mtime
+    assert [found.timestamp_ns for found in await store.list()] == [again.timestamp_ns]

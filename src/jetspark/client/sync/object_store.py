@@ -14,6 +14,7 @@ import hashlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -56,7 +57,7 @@ class ObjectInfo:
     size: int = 0
     chunks: int = 0
     digest: str = ""
-    mtime: str = ""
+    timestamp_ns: int = 0
     description: str = ""
     headers: dict[str, list[str]] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
@@ -70,8 +71,13 @@ class ObjectInfo:
         """It stands for another object, or for a whole store."""
         return bool(self.link_bucket)
 
+    @property
+    def mtime(self) -> datetime | None:
+        """When the store got it; None for one that is not stored."""
+        return datetime.fromtimestamp(self.timestamp_ns / 1e9, UTC) if self.timestamp_ns else None
+
     @classmethod
-    def read(cls, data: bytes, mtime: str) -> ObjectInfo:
+    def read(cls, data: bytes, timestamp_ns: int) -> ObjectInfo:
         """From a stored document."""
         raw = msgspec.json.decode(data)
         options = raw.get("options") or {}
@@ -83,7 +89,7 @@ class ObjectInfo:
             size=int(raw.get("size", 0)),
             chunks=int(raw.get("chunks", 0)),
             digest=raw.get("digest", ""),
-            mtime=mtime,
+            timestamp_ns=timestamp_ns,
             description=raw.get("description", ""),
             headers=dict(raw.get("headers") or {}),
             metadata=dict(raw.get("metadata") or {}),
@@ -218,7 +224,7 @@ class ObjectStore:
                 stored = self._stream.get_msg(last_by_subject=self._meta_subject(name))
         except MessageNotFoundError:
             return None
-        return ObjectInfo.read(stored.data, str(stored.timestamp_ns))
+        return ObjectInfo.read(stored.data, stored.timestamp_ns)
 
     def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
         """What is known of an object; ObjectNotFoundError when there is none, BucketNotFoundError without the store."""
@@ -361,7 +367,7 @@ class ObjectWatcher:
         metadata = message.metadata
         if not self._initial_done and metadata.pending_count == 0:
             self._marks_now = True
-        return ObjectInfo.read(message.data, str(metadata.timestamp_ns))
+        return ObjectInfo.read(message.data, metadata.timestamp_ns)
 
     def initial(self) -> list[ObjectInfo]:
         """Everything that was there at the beginning."""
