@@ -12,8 +12,9 @@ import pytest
 from client.conftest import NatsServer
 from client.waiting import until
 from jetspark.client import sync
-from jetspark.client.aio import Connection, Consumer, JetStream, PublishFuture, Stream, connect
-from jetspark.client.errors import PublishError
+from jetspark.client.aio import Connection, Consumer, JetStream, KeyValue, PublishFuture, Stream, connect
+from jetspark.client.api_errors import UnavailableError
+from jetspark.client.errors import NoRespondersError, PublishError, RequestTimeoutError
 from jetspark.client.infos import PubAck
 from jetspark.errors import JetsparkError
 from jetspark.testing.processes import free_ports
@@ -295,3 +296,29 @@ async def test_a_scan_gives_every_row_once_when_its_server_dies(
                 await asyncio.to_thread(cluster.nodes[await home_of(scan._ordered)].kill)
             seen += batch.column("sequence").to_pylist()
     assert seen == list(range(1, 4001))
+
+
+async def test_a_bucket_whose_server_is_away_is_not_taken_for_an_empty_one(
+    cluster: Cluster, jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    bucket = await jetstream.create_key_value(name)
+    await bucket.put("a", b"1")
+    home = await leader_of(bucket._stream)
+    others = [node.url for node_name, node in cluster.nodes.items() if node_name != home]
+    async with await connect(others, ignore_discovered_servers=True, request_timeout=1) as other:
+        bucket = await other.jetstream().key_value(name)
+        await asyncio.to_thread(cluster.nodes[home].kill)
+        for asked in (bucket.get("a"), bucket.get("a", revision=1), bucket.create("a", b"2")):
+            with pytest.raises((RequestTimeoutError, NoRespondersError, UnavailableError)):
+                await asked
+        await asyncio.to_thread(cluster.revive)
+        await until(lambda: has_value(bucket, "a"), 30)
+        assert (await bucket.get("a")).value == b"1"
+
+
+async def has_value(bucket: KeyValue, key: str) -> bool:
+    try:
+        await bucket.get(key)
+    except (RequestTimeoutError, NoRespondersError, UnavailableError):
+        return False
+    return True

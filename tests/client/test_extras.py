@@ -64,7 +64,6 @@ async def test_processing_knows_how_soon_the_consumer_delivers_again(
         assert await consumer.fetch(1, expires=2) == []
 
 
-
 async def test_a_batch_is_stored_together_or_not_at_all(jetstream: JetStream, name: str) -> None:
     stream = await jetstream.create_stream(name, subjects=[f"{name}.>"], allow_atomic=True, storage="memory")
     async with jetstream.batch() as batch:
@@ -80,6 +79,43 @@ async def test_a_batch_is_stored_together_or_not_at_all(jetstream: JetStream, na
     assert (await stream.info()).state.messages == 3
     with pytest.raises(errors.BadOptionError):
         await bad.add(f"{name}.a", b"6")
+
+
+async def test_a_message_that_a_batch_refuses_is_no_part_of_it(jetstream: JetStream, name: str) -> None:
+    await jetstream.create_stream(name, subjects=[f"{name}.>"], allow_atomic=True, storage="memory")
+    batch = jetstream.batch()
+    await batch.add(f"{name}.a", b"1")
+    with pytest.raises(errors.BadSubjectError):
+        await batch.add("a b", b"2")
+    with pytest.raises(errors.BadHeaderError):
+        await batch.add(f"{name}.a", b"2", headers={"A": "b\r\nC: d"})
+    assert len(batch) == 1
+    await batch.add(f"{name}.b", b"2")
+    with pytest.raises(errors.BadSubjectError):
+        await batch.commit("a b", b"3")
+    ack = await batch.commit(f"{name}.c", b"3")
+    assert (ack.count, ack.seq, len(batch)) == (3, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting"),
+        ("[]", "JSON object"),
+        ("\xff", "decode"),
+        ("{}", "config"),
+        ('{"config": {}}', "name"),
+        ('{"config": {"name": "S"}}', "state"),
+    ],
+)
+async def test_a_backup_with_bad_settings_is_refused_by_file(
+    jetstream: JetStream, tmp_path: Path, text: str, reason: str
+) -> None:
+    (tmp_path / "backup.json").write_text(text, "latin-1")
+    (tmp_path / "stream.tar.s2").write_bytes(b"")
+    with pytest.raises(errors.BadOptionError, match=reason) as caught:
+        await jetstream.restore_stream(tmp_path)
+    assert str(tmp_path / "backup.json") in str(caught.value)
 
 
 async def test_row_23_a_stream_is_backed_up_and_restored(jetstream: JetStream, name: str, tmp_path: Path) -> None:

@@ -62,6 +62,19 @@ async def test_the_trace_goes_with_the_message(url: str, name: str) -> None:
         await stream.delete()
 
 
+async def test_the_trace_goes_with_every_message_of_a_batch(url: str, name: str) -> None:
+    tracer = Tracer()
+    async with await connect(url, telemetry=tracer) as connection:
+        jetstream = connection.jetstream()
+        stream = await jetstream.create_stream(name, subjects=[name], storage="memory", allow_atomic=True)
+        batch = jetstream.batch()
+        await batch.add(name, b"1", headers={"A": "b"})
+        await batch.commit(name, b"2")
+        assert tracer.published == [name, name]
+        assert [(await stream.get_msg(seq)).headers.get("traceparent", "") for seq in (1, 2)] == ["00-abc-def-01"] * 2
+        await stream.delete()
+
+
 async def test_opentelemetry_continues_the_senders_trace(url: str, name: str) -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream
 from jetspark.client.aio.key_value import KeyValue
@@ -157,3 +158,72 @@ async def test_a_mirror_is_read_under_its_own_name_and_written_at_its_origin(
     assert await opened.keys() == ["a"]
     assert {bucket.bucket, mirror.bucket} <= set(await jetstream.key_value_names())
     await jetstream.delete_key_value(mirror.bucket)
+
+
+async def test_a_bucket_that_was_deleted_is_not_taken_for_a_missing_key(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name, storage="memory")
+    await bucket.put("a", b"1")
+    await jetstream.delete_key_value(name)
+    for asked in (bucket.get("a"), bucket.get("a", revision=1), bucket.keys(), bucket.history("a"), bucket.status()):
+        with pytest.raises(errors.BucketNotFoundError, match=name):
+            await asked
+    with pytest.raises(errors.BucketNotFoundError, match=name):
+        await jetstream.delete_key_value(name)
+
+
+async def test_a_bucket_without_direct_gets_is_read_through_its_leader(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name, storage="memory")
+    await bucket.put("a", b"1")
+    await jetstream.update_stream(f"KV_{name}", allow_direct=False)
+    # The handle still believes what it was told when it was opened.
+    assert (await bucket.get("a")).value == b"1"
+    with pytest.raises(errors.KeyNotFoundError):
+        await bucket.get("b")
+    await jetstream.delete_key_value(name)
+
+
+async def test_reading_leaves_no_consumer_behind(jetstream: JetStream, name: str) -> None:
+    bucket = await jetstream.create_key_value(name, storage="memory", max_consumers=1)
+    await bucket.put("a", b"1")
+    for _ in range(3):
+        assert await bucket.keys() == ["a"]
+        assert len(await bucket.history("a")) == 1
+        assert await bucket.purge_deletes() == 0
+        watcher = await bucket.watch()
+        await watcher.initial()
+        await watcher.stop()
+    assert await jetstream.stream_handle(f"KV_{name}").consumer_names() == []
+    await jetstream.delete_key_value(name)
+
+
+async def test_the_marks_that_go_are_those_old_enough_now(bucket: KeyValue) -> None:
+    await bucket.put("a", b"1")
+    await bucket.delete("a")
+    await bucket.put("b", b"2")
+    # The value goes and the mark is too young; then there is nothing left to remove.
+    assert await bucket.purge_deletes(older_than=60) == 1
+    assert [entry.operation for entry in await bucket.history("a")] == ["DEL"]
+    assert await bucket.purge_deletes(older_than=60) == 0
+
+    async def old_enough() -> bool:
+        return await bucket.purge_deletes(older_than=0.1) == 1
+
+    await until(old_enough)
+    with pytest.raises(errors.KeyNotFoundError):
+        await bucket.history("a")
+    assert await bucket.keys() == ["b"]
+
+
+async def test_a_lone_mark_grows_old(bucket: KeyValue) -> None:
+    await bucket.delete("a")
+
+    async def is_empty() -> bool:
+        await bucket.purge_deletes(older_than=0.1)
+        return (await bucket.status()).value_count == 0
+
+    await until(is_empty, 5)
+
+
+async def test_watching_no_key_at_all_is_refused(bucket: KeyValue) -> None:
+    with pytest.raises(errors.BadOptionError, match="keys"):
+        await bucket.watch([])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC
 from pathlib import Path
 
 import pytest
 
+from client.waiting import until
+from jetspark.api.error_codes import ApiError
 from jetspark.client import errors
 from jetspark.client.aio import Connection, ObjectStore
+from jetspark.client.api_errors import WrongLastSequenceError
 
 LARGE = bytes(range(256)) * 2000
 
@@ -108,3 +112,68 @@ async def test_damage_is_noticed(store: ObjectStore, connection: Connection) -> 
 async def test_a_store_that_is_not_there(connection: Connection) -> None:
     with pytest.raises(errors.BucketNotFoundError):
         await connection.jetstream().object_store("nobody")
+
+
+async def test_a_store_that_was_deleted_is_not_taken_for_a_missing_object(connection: Connection, name: str) -> None:
+    jetstream = connection.jetstream()
+    store = await jetstream.create_object_store(name, storage="memory")
+    await store.put("a", b"1")
+    await jetstream.delete_object_store(name)
+    for asked in (store.get("a"), store.info("a"), store.put("b", b"2"), store.list()):
+        with pytest.raises(errors.BucketNotFoundError, match=name):
+            await asked
+    with pytest.raises(errors.BucketNotFoundError, match=name):
+        await jetstream.delete_object_store(name)
+
+
+async def test_reading_leaves_no_consumer_behind(connection: Connection, name: str) -> None:
+    jetstream = connection.jetstream()
+    store = await jetstream.create_object_store(name, storage="memory", max_consumers=1)
+    await store.put("a", LARGE)
+    for _ in range(3):
+        assert [info.name for info in await store.list()] == ["a"]
+        assert (await store.get("a")).data == LARGE
+        async with await store.watch() as watcher:
+            await watcher.initial()
+    assert await jetstream.stream_handle(f"OBJ_{name}").consumer_names() == []
+    await jetstream.delete_object_store(name)
+
+
+async def test_putting_leaves_the_failures_of_other_publishes_to_their_flush(
+    store: ObjectStore, connection: Connection, name: str
+) -> None:
+    jetstream = connection.jetstream()
+    stream = await jetstream.create_stream(f"{name}-other", subjects=[f"{name}.>"], storage="memory")
+    future = await jetstream.publish_async(f"{name}.a", expect_last_seq=99)
+    await until(lambda: future.done)
+    beside = await jetstream.object_store(store.bucket)
+    assert (await beside.put("a", LARGE, chunk_bytes=10_000)).size == len(LARGE)
+    with pytest.raises(WrongLastSequenceError):
+        await jetstream.flush()
+    await stream.delete()
+
+
+async def test_a_put_that_fails_tells_so_itself_and_leaves_nothing(connection: Connection, name: str) -> None:
+    jetstream = connection.jetstream()
+    store = await jetstream.create_object_store(name, storage="memory", max_bytes=200_000)
+    with pytest.raises(ApiError):
+        await store.put("a", LARGE, chunk_bytes=10_000)
+    await jetstream.flush()
+    assert await store.byte_count() == 0
+    await jetstream.delete_object_store(name)
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+async def test_anything_like_bytes_can_be_put(store: ObjectStore, kind: Callable[[bytes], bytes]) -> None:
+    await store.put("a", kind(LARGE))
+    assert (await store.get("a")).data == LARGE
+
+
+async def test_the_time_of_an_object_is_when_the_store_got_it(store: ObjectStore) -> None:
+    info = await store.put("a", b"1")
+    assert info.mtime is not None
+    assert info.mtime.tzinfo is UTC
+    again = await store.put("a", b"2")
+    assert again.mtime is not None
+    assert info.mtime < again.mtime
+    assert [found.timestamp_ns for found in await store.list()] == [again.timestamp_ns]

@@ -131,3 +131,56 @@ async def test_acks_of_version_two_are_understood(make_server: Any, name: str) -
         assert message.reply.count(".") >= 10
         assert message.metadata.stream == name
         assert await message.ack(wait=True)
+
+
+async def test_a_consume_that_ended_leaves_no_consumer_and_can_be_followed_by_another(
+    jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    await fill(jetstream, f"{name}.a", 9)
+    consumer = await stream.ordered_consumer()
+    async with consumer.consume() as messages:
+        assert [(await anext(messages)).data for _ in range(3)] == [b"1", b"2", b"3"]
+        assert len(await stream.consumer_names()) == 1
+    assert await stream.consumer_names() == []
+    messages = consumer.consume()
+    assert (await anext(messages)).data == b"4"
+    await until(lambda: messages.pending_count == 5)
+    await messages.drain()
+    assert await stream.consumer_names() == []
+    assert [message.data async for message in messages] == [b"5", b"6", b"7", b"8", b"9"]
+    seen: list[bytes] = []
+    running = consumer.consume(lambda message: seen.append(message.data))
+    await fill(jetstream, f"{name}.a", 2)
+    await until(lambda: len(seen) == 2)
+    await running.stop()
+    assert seen == [b"1", b"2"]
+    assert await stream.consumer_names() == []
+
+
+async def test_a_drained_consume_that_never_began_ends(stream: Stream) -> None:
+    messages = (await stream.ordered_consumer()).consume()
+    await messages.drain()
+    async with asyncio.timeout(5):
+        assert [message async for message in messages] == []
+    assert await stream.consumer_names() == []
+
+
+async def test_as_a_context_manager_it_leaves_no_consumer(jetstream: JetStream, stream: Stream, name: str) -> None:
+    await fill(jetstream, f"{name}.a", 3)
+    async with await stream.ordered_consumer() as consumer:
+        assert len(await consumer.fetch(2)) == 2
+        assert len(await stream.consumer_names()) == 1
+    assert await stream.consumer_names() == []
+    async with consumer:
+        assert [message.data for message in await consumer.fetch(1)] == [b"3"]
+        await stream.delete_consumer(consumer.name)
+    assert await stream.consumer_names() == []
+
+
+async def test_rows_consumed_in_order_leave_no_consumer(jetstream: JetStream, stream: Stream, name: str) -> None:
+    pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'jetspark[arrow]'")
+    await fill(jetstream, f"{name}.a", 3)
+    consumer = await stream.ordered_consumer()
+    async with consumer.consume_arrow(batch_rows=3) as batches:
+        assert (await anext(batches)).num_rows == 3
+    assert await stream.consumer_names() == []

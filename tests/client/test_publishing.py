@@ -265,3 +265,12 @@ async def test_closing_a_blocking_connection_tells_which_publishes_may_be_stored
     await asyncio.to_thread(connection.close)
     assert isinstance(sent.exception(), errors.PublishUnknownError)
     assert isinstance(unsent.exception(), errors.PublishNotSentError)
+
+
+async def test_a_subject_to_expect_needs_the_sequence_to_expect_on_it(
+    jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    for publish in (jetstream.publish, jetstream.publish_async):
+        with pytest.raises(errors.BadOptionError, match="expect_last_subject_seq"):
+            await publish(f"{name}.a", expect_last_subject=f"{name}.b")
+    assert (await stream.info()).state.messages == 0

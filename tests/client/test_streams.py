@@ -87,7 +87,6 @@ async def test_a_setting_that_cannot_be_is_named_with_what_it_can_be(
         await jetstream.create_stream(name, **settings)
 
 
-
 async def test_fields_of_a_newer_server_are_kept(jetstream: JetStream, stream: Stream) -> None:
     info = await stream.info()
     assert info.raw["config"]["name"] == stream.name

@@ -329,3 +329,14 @@ def test_priority_groups(jetstream: JetStream, stream: Stream, name: str) -> Non
         assert next(messages).ack()
         until(lambda: pinned)
     consumer.unpin("jobs")
+
+
+def test_reading_in_order_leaves_no_consumer_behind(jetstream: JetStream, stream: Stream, name: str) -> None:
+    fill(jetstream, f"{name}.a", 5)
+    consumer = stream.ordered_consumer()
+    with consumer.consume() as messages:
+        assert next(messages).data == b"1"
+    assert stream.consumer_names() == []
+    with consumer:
+        assert [message.data for message in consumer.fetch(2)] == [b"2", b"3"]
+    assert stream.consumer_names() == []

@@ -60,6 +60,10 @@ class Account:
     def _system_publish(self, session: Session, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> bool:
         """`$JS.…` and its kin; True when the message has been dealt with wholly."""
         if subject.startswith(b"$JS."):
+            inner = self.jetstream.bucket_subject(subject)
+            if inner:
+                self.publish(session, inner, reply, header_size, body)
+                return True
             route: Route | None = None
             if self.interest.dollar_count > 0 or self.jetstream.captures_dollar:
                 # Asked before the request is carried out: it is not seen by what it creates.

@@ -93,6 +93,17 @@ class JetStream:
             return self._receive_request(session, subject[len(self._domain_prefix) :], reply, header_size, body)
         return False
 
+    def bucket_subject(self, subject: bytes) -> bytes:
+        """What a publish to a bucket of the domain (`$JS.hub.API.$KV.…`) is a publish to; empty for anything else.
+
+        nats-server has this for `$KV` and `$OBJ`, though object stores live under `$O`.
+        """
+        prefix = self._domain_prefix
+        if not prefix or not subject.startswith(prefix) or not self.broker.options.jetstream:
+            return b""
+        inner = subject[len(prefix) :]
+        return inner if inner.startswith((b"$KV.", b"$OBJ.")) else b""
+
     def _receive_ack(self, subject: bytes, reply: bytes, body: bytes) -> bool:
         token = self._ack
         if not token.read(subject):

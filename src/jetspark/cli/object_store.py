@@ -268,7 +268,7 @@ def object_document(found: ObjectInfo) -> dict[str, Any]:
         "size": found.size,
         "chunks": found.chunks,
         "digest": found.digest,
-        "mtime": format_time(int(found.mtime or 0)),
+        "mtime": format_time(found.timestamp_ns),
         "headers": found.headers,
         "metadata": found.metadata,
         "deleted": found.deleted,
@@ -295,7 +295,7 @@ def _show_object(found: ObjectInfo, settings: Settings) -> None:
     sheet.section("Configuration")
     sheet.row_if("Description", found.description)
     sheet.row("Size", human_size(found.size))
-    sheet.row("Modification Time", local_time(int(found.mtime or 0)))
+    sheet.row("Modification Time", local_time(found.timestamp_ns))
     sheet.row("Chunks", human_count(found.chunks))
     sheet.row_if("Digest", _shown_digest(found.digest))
     if found.is_link:
@@ -325,7 +325,7 @@ def ls(settings: Settings, bucket: str | None, names: bool) -> None:
         for one in found:
             echo(one.name)
     else:
-        rows = [[one.name, human_size(one.size), local_time(int(one.mtime or 0))] for one in found]
+        rows = [[one.name, human_size(one.size), local_time(one.timestamp_ns)] for one in found]
         show_table("Bucket Contents", ["Name", "Size", "Time"], rows, right=["Size"], empty="No entries found")
 
 
@@ -392,7 +392,7 @@ def _show_change(found: ObjectInfo, settings: Settings) -> None:
     if settings.json:
         emit_json_line(object_document(found))
         return
-    head = f"[{local_time(int(found.mtime or 0))}]"
+    head = f"[{local_time(found.timestamp_ns)}]"
     if found.deleted:
         echo(f"{head} {click.style('DEL', fg='red')} {found.bucket} > {found.name}")
     else:

@@ -205,6 +205,18 @@ def a_domain_is_named_in_acknowledgements(run: Run) -> None:
     run.api("STREAM.LIST")
 
 
+@scenario(Server(config="jetstream { domain: hub }\n", own=True))
+def buckets_are_written_through_the_domain(run: Run) -> None:
+    run.stream("KV_b", subjects=["$KV.b.>"])
+    run.stream("OBJ_b", subjects=["$OBJ.b.>"])
+    run.publish("$JS.hub.API.$KV.b.k", "1")
+    run.publish("$JS.hub.API.$KV.b.k", "2", [("A", "b")])
+    run.publish("$JS.hub.API.$OBJ.b.k", "3")
+    run.publish("$JS.hub.API.$KV.c.k", "4")
+    run.api("STREAM.MSG.GET.KV_b", {"seq": 2})
+    run.api("STREAM.MSG.GET.OBJ_b", {"seq": 1})
+
+
 @scenario()
 def large_messages_are_stored_whole(run: Run) -> None:
     run.stream("S")

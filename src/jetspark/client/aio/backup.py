@@ -81,26 +81,41 @@ async def backup(
     return done
 
 
-def _read_settings(folder: Path) -> tuple[dict[str, Any], BinaryIO]:
+def _read_settings(folder: Path) -> tuple[dict[str, Any], dict[str, Any], BinaryIO]:
+    """The stream's settings and state, and its snapshot to be read."""
+    path = folder / SETTINGS_FILE
     try:
-        settings = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
-        return settings, (folder / DATA_FILE).open("rb")
+        config, state = _settings_in(path.read_bytes())
+        return config, state, (folder / DATA_FILE).open("rb")
     except OSError as error:
         raise BadOptionError(f"{folder} holds no backup: {error}") from None
+    except ValueError as error:
+        raise BadOptionError(f"{path} is not of a backup: {error}") from None
+
+
+def _settings_in(text: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("not a JSON object")
+    config, state = document.get("config"), document.get("state")
+    if not isinstance(config, dict) or not isinstance(config.get("name"), str):
+        raise ValueError("it has no config with a name")
+    if not isinstance(state, dict):
+        raise ValueError("it has no state")
+    return config, state
 
 
 async def restore(
     jetstream: JetStream, folder: str | Path, name: str, progress: Progress | None, timeout: Seconds
 ) -> StreamInfo:
     """See `JetStream.restore_stream`."""
-    settings, file = await blocking(_read_settings, Path(folder))
-    config = dict(settings["config"])
+    config, state, file = await blocking(_read_settings, Path(folder))
     if name:
         config["name"] = name
     timeout_s = seconds(timeout)
     chunk_count = byte_count = 0
     try:
-        request = {"config": config, "state": settings["state"]}
+        request = {"config": config, "state": state}
         answer = await jetstream.api_request(f"STREAM.RESTORE.{config['name']}", request, timeout=timeout)
         target = str(answer["deliver_subject"])
         while chunk := await blocking(file.read, CHUNK_BYTES):

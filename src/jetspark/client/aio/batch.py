@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jetspark.client.core.publish_headers import publish_block
 from jetspark.client.durations import Seconds
-from jetspark.client.errors import BadOptionError
+from jetspark.client.errors import BadHeaderError, BadOptionError, BadSubjectError, MaxPayloadError
 from jetspark.client.headers import Headers, HeadersLike
 from jetspark.client.infos import PubAck
 
@@ -39,10 +39,9 @@ class PublishBatch:
             raise BadOptionError("the batch is already committed")
         if self._count >= BATCH_COUNT_MAX:
             raise BadOptionError(f"a batch holds at most {BATCH_COUNT_MAX} messages")
-        self._count += 1
         made = Headers(headers or ())
         made.set(BATCH_ID, self.id)
-        made.set(BATCH_SEQUENCE, self._count)
+        made.set(BATCH_SEQUENCE, self._count + 1)
         return made
 
     async def add(
@@ -56,10 +55,14 @@ class PublishBatch:
         ttl: Seconds | str | None = None,
     ) -> None:
         """One message, kept back by the server until the commit. Its checks are told with the commit."""
-        block = publish_block(
-            self._headers(headers), None, None, expect_last_seq, expect_last_subject_seq, None, None, ttl
-        )
+        made = self._headers(headers)
+        telemetry = self._publisher._telemetry
+        if telemetry is not None:
+            telemetry.publishing(subject, made)
+        block = publish_block(made, None, None, expect_last_seq, expect_last_subject_seq, None, None, ttl)
         self._link.publish(subject, b"", block, data.encode() if isinstance(data, str) else data)
+        # Only what was sent counts: the server takes no number twice and misses none.
+        self._count += 1
 
     async def commit(
         self,
@@ -73,7 +76,14 @@ class PublishBatch:
         made = self._headers(headers)
         made.set(BATCH_COMMIT, 1)
         self._committed = True
-        return await self._publisher.publish(subject, data, headers=made, timeout=timeout, retries=0)
+        self._count += 1
+        try:
+            return await self._publisher.publish(subject, data, headers=made, timeout=timeout, retries=0)
+        except (BadSubjectError, BadHeaderError, MaxPayloadError):
+            # Refused here, before anything was sent.
+            self._committed = False
+            self._count -= 1
+            raise
 
     async def __aenter__(self) -> PublishBatch:
         return self

@@ -53,6 +53,9 @@ class JetStream(Publisher):
         self.connection = connection
         self.api_prefix = f"$JS.{check_name('domain', domain)}.API" if domain else (api_prefix or "$JS.API").rstrip(".")
         self._request_timeout_s = timeout_seconds(timeout, options.request_timeout)
+        # What goes before the subjects of key-value buckets, for a value to reach the same JetStream as the requests
+        # do: without it, it is stored by whoever is nearest and has a bucket of that name.
+        self._bucket_prefix = "" if self.api_prefix == "$JS.API" else f"{self.api_prefix}."
 
     async def api_request(
         self, endpoint: str, document: Any = None, *, timeout: Seconds | None = None
@@ -199,8 +202,11 @@ class JetStream(Publisher):
         return await open_bucket(self, bucket)
 
     async def delete_key_value(self, bucket: str) -> None:
-        """Remove a bucket with everything in it."""
-        await self.delete_stream(f"KV_{bucket}")
+        """Remove a bucket with everything in it; BucketNotFoundError when there is none."""
+        from jetspark.client.aio.key_value import check_bucket, named_bucket
+
+        with named_bucket(bucket):
+            await self.delete_stream(f"KV_{check_bucket(bucket)}")
 
     async def key_value_names(self) -> list[str]:
         """The names of all buckets."""
@@ -220,8 +226,11 @@ class JetStream(Publisher):
         return await open_store(self, bucket)
 
     async def delete_object_store(self, bucket: str) -> None:
-        """Remove an object store with everything in it."""
-        await self.delete_stream(f"OBJ_{bucket}")
+        """Remove an object store with everything in it; BucketNotFoundError when there is none."""
+        from jetspark.client.aio.key_value import check_bucket, named_bucket
+
+        with named_bucket(bucket):
+            await self.delete_stream(f"OBJ_{check_bucket(bucket)}")
 
     # Consumers, by the name of their stream.
 

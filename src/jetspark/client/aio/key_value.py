@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.api.stream_config import Discard, StreamConfig
+from jetspark.api.timestamps import parse_time
 from jetspark.client.aio.msg import Msg
 from jetspark.client.aio.stream import StoredMsg, Stream
 from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError, WrongLastSequenceError
@@ -22,6 +24,7 @@ from jetspark.client.errors import (
     KeyRevisionError,
 )
 from jetspark.client.headers import Headers
+from jetspark.clock import SystemClock
 
 if TYPE_CHECKING:
     from jetspark.client.aio.consuming import Consuming
@@ -81,6 +84,15 @@ def check_key(key: str) -> str:
     return key
 
 
+@contextmanager
+def named_bucket(bucket: str) -> Iterator[None]:
+    """A stream that is not there is told as the bucket it stands for."""
+    try:
+        yield
+    except StreamNotFoundError:
+        raise BucketNotFoundError(bucket) from None
+
+
 def _operation(headers: Headers) -> str:
     told = headers.get("KV-Operation", "")
     if told in (DELETE, PURGE):
@@ -125,15 +137,18 @@ class KeyValue:
         self._jetstream = jetstream
         self._stream = stream
         self.bucket = bucket
-        self._prefix = self._put_prefix = f"$KV.{bucket}."
-        if mirror := stream.cached_info.config.mirror:
-            # The keys are those of the origin, and what is written goes there.
-            self._prefix = self._put_prefix = f"$KV.{mirror.name.removeprefix('KV_')}."
-            if mirror.external is not None:
-                self._put_prefix = f"{mirror.external.api}.{self._prefix}"
+        mirror = stream.cached_info.config.mirror
+        # The keys of a mirror are those of the origin, and what is written goes there.
+        self._prefix = f"$KV.{mirror.name.removeprefix('KV_') if mirror else bucket}."
+        self._put_prefix = jetstream._bucket_prefix + self._prefix
+        if mirror and mirror.external is not None:
+            self._put_prefix = f"{mirror.external.api}.{self._prefix}"
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValueEntry:
-        """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none."""
+        """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none.
+
+        A bucket that is gone is BucketNotFoundError, and one whose servers do not answer RequestTimeoutError.
+        """
         entry = await self._entry(check_key(key), revision)
         if entry.is_deleted:
             raise KeyDeletedError(key, entry.revision)
@@ -141,10 +156,11 @@ class KeyValue:
 
     async def _entry(self, key: str, revision: int) -> KeyValueEntry:
         try:
-            if revision:
-                stored = await self._stream.get_msg(revision)
-            else:
-                stored = await self._stream.get_msg(last_by_subject=self._prefix + key)
+            with named_bucket(self.bucket):
+                if revision:
+                    stored = await self._stream.get_msg(revision)
+                else:
+                    stored = await self._stream.get_msg(last_by_subject=self._prefix + key)
         except MessageNotFoundError:
             raise KeyNotFoundError(key) from None
         if stored.subject != self._prefix + key:
@@ -213,6 +229,8 @@ class KeyValue:
         Iterate over it: entries, and one None when everything that was there at the beginning has been given.
         """
         patterns = [keys] if isinstance(keys, str) else list(keys)
+        if not patterns:
+            raise BadOptionError("keys is empty: name keys or patterns, or leave it out for all of them")
         for pattern in patterns:
             if not pattern or not _PATTERN.match(pattern):
                 raise BadOptionError(f"not a key or pattern: {pattern!r}")
@@ -226,7 +244,8 @@ class KeyValue:
         if meta_only:
             options["headers_only"] = True
         consumer = await self._stream.ordered_consumer(**options)
-        await consumer.make()
+        with named_bucket(self.bucket):
+            await consumer.make()
         has_values = consumer.cached_info.num_pending > 0
         return KeyWatcher(self, consumer, ignore_deletes, has_values, updates_only)
 
@@ -244,21 +263,27 @@ class KeyValue:
         return entries
 
     async def purge_deletes(self, *, older_than: Seconds = 1800) -> int:
-        """Remove the marks of deleted keys that are old enough; how many keys were cleaned."""
+        """Reclaim the space of deleted keys: their history goes, and with it the marks older than `older_than`.
+
+        The number of keys of which something was removed. With 0 every mark goes, whatever its age.
+        """
         async with await self.watch(meta_only=True) as watcher:
             entries = await watcher.initial()
-        newest_ns = max((entry.timestamp_ns for entry in entries), default=0)
+        threshold_ns = nanoseconds(older_than)
+        # By the clock that dated the marks.
+        told = (await self._stream.info()).raw.get("ts")
+        now_ns = parse_time(told).unix_ns if told else SystemClock().now_ns()
         count = 0
         for entry in entries:
             if entry.is_deleted:
-                keeps = 1 if newest_ns - entry.timestamp_ns < nanoseconds(older_than) else 0
-                await self._stream.purge(subject=self._prefix + entry.key, keep=keeps)
-                count += 1
+                is_young = threshold_ns > 0 and now_ns - entry.timestamp_ns < threshold_ns
+                count += await self._stream.purge(subject=self._prefix + entry.key, keep=1 if is_young else 0) > 0
         return count
 
     async def status(self) -> KeyValueStatus:
         """The bucket's settings and size."""
-        info = await self._stream.info()
+        with named_bucket(self.bucket):
+            info = await self._stream.info()
         config, state = info.config, info.state
         history = max(1, config.max_msgs_per_subject)
         return KeyValueStatus(self.bucket, state.messages, state.bytes, history, config.max_age / 1e9)
@@ -347,7 +372,5 @@ class KeyWatcher:
 
 async def open_bucket(jetstream: JetStream, bucket: str) -> KeyValue:
     """A bucket that exists."""
-    try:
+    with named_bucket(bucket):
         return KeyValue(jetstream, bucket, await jetstream.stream(f"KV_{check_bucket(bucket)}"))
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None

@@ -1,25 +1,34 @@
-"""Object stores: things too large for a message, kept as chunks in a stream with a digest."""
+"""Object stores: things too large for a message, kept as chunks in a stream with a digest.
+
+What is written goes to `$O.…` as it is, also for the store of another domain: nats-server has no subject that reaches
+the stores of one domain only (as it has for key-value buckets). It lets `$O.…` pass between a hub and its leaves, so a
+store of the same name on the way gets a copy.
+"""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
 from jetspark.api.stream_config import Discard, StreamConfig
-from jetspark.client.aio.key_value import check_bucket
+from jetspark.client.aio.key_value import check_bucket, named_bucket
 from jetspark.client.aio.stream import Stream
 from jetspark.client.aio.waiting import blocking
-from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
+from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds
 from jetspark.client.errors import (
     BadOptionError,
-    BucketNotFoundError,
+    JetsparkError,
     ObjectDamagedError,
     ObjectLinkError,
     ObjectNotFoundError,
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     from jetspark.client.aio.consuming import Consuming
     from jetspark.client.aio.jetstream import JetStream
     from jetspark.client.aio.ordered import OrderedConsumer
+    from jetspark.client.aio.publishing import PublishFuture
 
 CHUNK_BYTES: Final = 128 * 1024
 _DIGEST: Final = "SHA-256="
@@ -46,7 +56,7 @@ class ObjectInfo:
     size: int = 0
     chunks: int = 0
     digest: str = ""
-    mtime: str = ""
+    timestamp_ns: int = 0
     description: str = ""
     headers: dict[str, list[str]] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
@@ -60,8 +70,13 @@ class ObjectInfo:
         """It stands for another object, or for a whole store."""
         return bool(self.link_bucket)
 
+    @property
+    def mtime(self) -> datetime | None:
+        """When the store got it; None for one that is not stored."""
+        return datetime.fromtimestamp(self.timestamp_ns / 1e9, UTC) if self.timestamp_ns else None
+
     @classmethod
-    def read(cls, data: bytes, mtime: str) -> ObjectInfo:
+    def read(cls, data: bytes, timestamp_ns: int) -> ObjectInfo:
         """From a stored document."""
         raw = msgspec.json.decode(data)
         options = raw.get("options") or {}
@@ -73,7 +88,7 @@ class ObjectInfo:
             size=int(raw.get("size", 0)),
             chunks=int(raw.get("chunks", 0)),
             digest=raw.get("digest", ""),
-            mtime=mtime,
+            timestamp_ns=timestamp_ns,
             description=raw.get("description", ""),
             headers=dict(raw.get("headers") or {}),
             metadata=dict(raw.get("metadata") or {}),
@@ -142,7 +157,7 @@ class ObjectStore:
     async def put(
         self,
         name: str,
-        data: bytes | str | Path | BinaryIO,
+        data: bytes | bytearray | memoryview | str | Path | BinaryIO,
         *,
         description: str = "",
         headers: dict[str, list[str]] | None = None,
@@ -160,16 +175,23 @@ class ObjectStore:
         subject = f"$O.{self.bucket}.C.{nuid}"
         digest = hashlib.sha256()
         size = chunks = 0
+        in_flight: deque[PublishFuture] = deque()
         source = await blocking(_open, data)
         try:
             while chunk := await blocking(source.read, chunk_bytes):
-                await self._jetstream.publish_async(subject, chunk)
+                future = await self._jetstream.publish_async(subject, chunk)
+                # Its failure is told here, not by the flush of whoever publishes beside us.
+                future._seen = True
+                in_flight.append(future)
                 digest.update(chunk)
                 size += len(chunk)
                 chunks += 1
-            await self._jetstream.flush()
+                while in_flight and in_flight[0].done:
+                    in_flight.popleft().result()
+            for future in in_flight:
+                await future.wait()
         except BaseException:
-            await self._stream.purge(subject=subject)
+            await self._take_back(subject, in_flight)
             raise
         finally:
             if source is not data:
@@ -183,18 +205,28 @@ class ObjectStore:
             await self._stream.purge(subject=f"$O.{self.bucket}.C.{old.nuid}")
         return await self.info(name)
 
+    async def _take_back(self, subject: str, in_flight: Iterable[PublishFuture]) -> None:
+        """Remove the chunks of a put that failed; that failure is the one to tell, not one of this."""
+        for future in in_flight:
+            # A chunk still on its way would be stored after the purge.
+            with contextlib.suppress(JetsparkError):
+                await future.wait()
+        with contextlib.suppress(JetsparkError):
+            await self._stream.purge(subject=subject)
+
     async def _write(self, info: ObjectInfo) -> None:
         await self._jetstream.publish(self._meta_subject(info.name), info.document(), headers={"Nats-Rollup": "sub"})
 
     async def _find(self, name: str) -> ObjectInfo | None:
         try:
-            stored = await self._stream.get_msg(last_by_subject=self._meta_subject(name))
+            with named_bucket(self.bucket):
+                stored = await self._stream.get_msg(last_by_subject=self._meta_subject(name))
         except MessageNotFoundError:
             return None
-        return ObjectInfo.read(stored.data, str(stored.timestamp_ns))
+        return ObjectInfo.read(stored.data, stored.timestamp_ns)
 
     async def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; ObjectNotFoundError when there is none."""
+        """What is known of an object; ObjectNotFoundError when there is none, BucketNotFoundError without the store."""
         found = await self._find(name)
         if found is None or (found.deleted and not show_deleted):
             raise ObjectNotFoundError(name)
@@ -236,7 +268,6 @@ class ObjectStore:
                             parts.append(message.data)
                         else:
                             await blocking(target.write, message.data)
-                await consumer.delete()
         finally:
             if target is not None and target is not write_to:
                 await blocking(target.close)
@@ -302,7 +333,8 @@ class ObjectStore:
         consumer = await self._stream.ordered_consumer(
             filter_subjects=[f"$O.{self.bucket}.M.>"], deliver_policy="last_per_subject"
         )
-        await consumer.make()
+        with named_bucket(self.bucket):
+            await consumer.make()
         return ObjectWatcher(consumer)
 
     async def seal(self) -> None:
@@ -334,7 +366,7 @@ class ObjectWatcher:
         metadata = message.metadata
         if not self._initial_done and metadata.pending_count == 0:
             self._marks_now = True
-        return ObjectInfo.read(message.data, str(metadata.timestamp_ns))
+        return ObjectInfo.read(message.data, metadata.timestamp_ns)
 
     async def initial(self) -> list[ObjectInfo]:
         """Everything that was there at the beginning."""
@@ -373,17 +405,15 @@ class _Bytes:
         return None
 
 
-def _open(data: bytes | str | Path | BinaryIO) -> Any:
+def _open(data: bytes | bytearray | memoryview | str | Path | BinaryIO) -> Any:
     if isinstance(data, Path):
         return data.open("rb")
     if isinstance(data, str):
         return _Bytes(data.encode())
-    return _Bytes(data) if isinstance(data, bytes) else data
+    return _Bytes(bytes(data)) if isinstance(data, bytes | bytearray | memoryview) else data
 
 
 async def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:
     """A store that exists."""
-    try:
+    with named_bucket(bucket):
         return ObjectStore(jetstream, bucket, await jetstream.stream(f"OBJ_{check_bucket(bucket)}"))
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None

@@ -1,13 +1,15 @@
 """An ordered consumer: the stream's messages in order and without gaps, whatever happens meanwhile.
 
 The server's consumer is a throw-away: it wants no acks, lives in memory, and is made again from the last sequence seen
-whenever a gap, a silence or a reconnect puts it in doubt.
+whenever a gap, a silence or a reconnect puts it in doubt. It is removed when a consume ends, and when the block of an
+`async with` does; whoever only fetches, outside of one, deletes it or leaves it to the server to forget.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig, DeliverPolicy
 from jetspark.client.aio.consumer import CONSUME_EXPIRES_S, Consumer, consume_buffer
@@ -59,7 +61,10 @@ def start_after(config: ConsumerConfig, sequence: int) -> ConsumerConfig:
 
 
 class OrderedConsumer(Consumer):
-    """Reads a stream in order. The same face as a Consumer; acks do nothing. One reader at a time."""
+    """Reads a stream in order. The same face as a Consumer; acks do nothing. One reader at a time.
+
+    As a context manager it leaves no consumer behind on the server.
+    """
 
     def __init__(self, stream: Stream, *, name_prefix: str = "", **options: Any) -> None:
         super().__init__(stream, ConsumerInfo.read({"stream_name": stream.name, "name": ""}))
@@ -127,6 +132,18 @@ class OrderedConsumer(Consumer):
         if self.name:
             name, self.cached_info = self.name, ConsumerInfo.read({"stream_name": self.stream.name, "name": ""})
             await self.stream.delete_consumer(name)
+
+    async def _release(self) -> None:
+        """Nobody reads any more. When the server's consumer cannot be removed, it is forgotten after a while."""
+        if self._link.is_up:
+            with contextlib.suppress(JetsparkError):
+                await self.delete()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self._release()
 
     async def fetch(self, max_messages: int = 0, *, max_bytes: int = 0, **options: Any) -> Batch:
         """Up to so many messages, each the next of the stream; see `Consumer.fetch`."""
@@ -302,7 +319,7 @@ class OrderedConsuming(Consuming):
         return await super()._admit(message)
 
     async def _wait(self, limit_s: float | None = None) -> None:
-        if not self._made and not self._stopped:
+        if not self._made and not self._stopped and not self._inbox.closed:
             await self._restart()
             return
         await super()._wait(limit_s)
@@ -315,6 +332,9 @@ class OrderedConsuming(Consuming):
             await self._finish(None)
             return
         with link.guard:
+            if self._inbox.closed:
+                # Stopped or drained meanwhile.
+                return
             link.core.remove_route(self._inbox)
             self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
             self._inbox.ack_none = True
@@ -325,9 +345,24 @@ class OrderedConsuming(Consuming):
         except (StreamNotFoundError, ConsumerNotFoundError) as error:
             await self._finish(ConsumerDeletedError(409, f"the stream is gone: {error}"))
             return
+        if self._inbox.closed:
+            await self._consumer._release()
+            return
         self._made = True
         self._epoch = link.core.epoch
         self._pull()
+
+    async def stop(self) -> None:
+        """End now and remove the server's consumer; what was not taken comes with the next use of this object."""
+        await super().stop()
+        await self._consumer._release()
+
+    async def drain(self, timeout: Seconds | None = None) -> None:
+        """Pull no more, deliver what is in the buffer, then end. With an iterator, go on iterating until it ends."""
+        try:
+            await super().drain(timeout)
+        finally:
+            await self._consumer._release()
 
     async def _missed_heartbeat(self, heartbeat_s: float) -> None:
         await self._restart()

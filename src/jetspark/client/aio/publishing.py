@@ -128,7 +128,7 @@ class Publisher:
                 headers, msg_id, expect_stream, expect_last_seq, expect_last_subject_seq, expect_last_subject,
                 expect_last_msg_id, ttl,
             )  # fmt: skip
-        elif expect_last_subject_seq is not None or expect_last_msg_id is not None:
+        elif expect_last_subject_seq is not None or expect_last_subject is not None or expect_last_msg_id is not None:
             block = publish_block(
                 None, None, None, None, expect_last_subject_seq, expect_last_subject, expect_last_msg_id, None
             )
@@ -191,6 +191,7 @@ class Publisher:
             or expect_stream is not None
             or expect_last_seq is not None
             or expect_last_subject_seq is not None
+            or expect_last_subject is not None
             or expect_last_msg_id is not None
         ):
             block = publish_block(

@@ -7,7 +7,6 @@ when the caller insists. Payloads nobody asked for are not sent.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -92,6 +91,11 @@ class OrderedArrowConsuming(ArrowConsuming):
             return
         self._is_made = True
 
+    async def stop(self) -> None:
+        """End now and remove the server's consumer."""
+        await super().stop()
+        await self._ordered._release()
+
     async def _missed_heartbeat(self, heartbeat_s: float) -> None:
         self._is_made = False
 
@@ -147,7 +151,6 @@ class ArrowScan(OrderedArrowConsuming):
         self._start = start
         self._last = end
         self._is_prepared = False
-        self._is_discarded = False
         options: dict[str, Any] = {"inactive_threshold": INACTIVE_THRESHOLD_S}
         if self._subjects:
             options["filter_subjects"] = self._subjects
@@ -181,7 +184,7 @@ class ArrowScan(OrderedArrowConsuming):
         try:
             return await super().__anext__()
         except (StopAsyncIteration, JetsparkError):
-            await self._discard()
+            await self._ordered._release()
             raise
 
     async def _prepare(self) -> None:
@@ -261,18 +264,6 @@ class ArrowScan(OrderedArrowConsuming):
             info.num_pending == 0 or info.delivered.stream_seq + 1 >= self._sink.end_sequence
         ):
             self._sink.finished = True
-
-    async def _discard(self) -> None:
-        """Remove the server's consumer; when that fails, the server does it after a while."""
-        if not self._is_discarded and self._ordered.name and self._link.is_up:
-            with contextlib.suppress(JetsparkError):
-                await self._ordered.delete()
-        self._is_discarded = True
-
-    async def stop(self) -> None:
-        """End now."""
-        await super().stop()
-        await self._discard()
 
     # Reading without a consumer.
 

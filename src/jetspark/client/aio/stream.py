@@ -118,7 +118,8 @@ class Stream:
     ) -> StoredMsg:
         """One message: by sequence, the last of a subject, or the next of a subject from `seq` on.
 
-        Read from any replica when the stream allows direct gets (or `direct` says so).
+        Read from any replica when the stream allows direct gets (or `direct` says so); when none answers, the stream's
+        leader is asked.
         """
         document: dict[str, Any] = {}
         if seq:
@@ -132,7 +133,11 @@ class Stream:
         if not document:
             raise BadOptionError("say which message: seq, last_by_subject, next_by_subject or start_time")
         if direct if direct is not None else self.cached_info.config.allow_direct:
-            return await self._get_direct(document)
+            try:
+                return await self._get_direct(document)
+            except NoRespondersError:
+                # The stream is gone, its servers are away, or it allows no direct gets: the API knows which.
+                pass
         answer = await self.jetstream.api_request(f"STREAM.MSG.GET.{self.name}", document)
         message = answer["message"]
         return StoredMsg(
@@ -149,11 +154,7 @@ class Stream:
 
         subject = f"{jetstream.api_prefix}.DIRECT.GET.{self.name}"
         body = msgspec.json.encode(document)
-        try:
-            reply = await jetstream._link.request(subject, b"", body, jetstream._request_timeout_s)
-        except NoRespondersError:
-            raise MessageNotFoundError(404, 10037, f"stream {self.name} answers no direct gets") from None
-        return stored_msg(reply)
+        return stored_msg(await jetstream._link.request(subject, b"", body, jetstream._request_timeout_s))
 
     async def get_last_msg(self, subject: str, *, direct: bool | None = None) -> StoredMsg:
         """The last message of a subject."""

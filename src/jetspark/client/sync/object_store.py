@@ -1,28 +1,37 @@
 # Generated from client/aio by tools/generate_sync.py: change that file, then run the tool.
-"""Object stores: things too large for a message, kept as chunks in a stream with a digest."""
+"""Object stores: things too large for a message, kept as chunks in a stream with a digest.
+
+What is written goes to `$O.…` as it is, also for the store of another domain: nats-server has no subject that reaches
+the stores of one domain only (as it has for key-value buckets). It lets `$O.…` pass between a hub and its leaves, so a
+store of the same name on the way gets a copy.
+"""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
 from jetspark.api.stream_config import Discard, StreamConfig
-from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
+from jetspark.client.api_errors import MessageNotFoundError
 from jetspark.client.configs import stream_config
 from jetspark.client.durations import Seconds, nanoseconds
 from jetspark.client.errors import (
     BadOptionError,
-    BucketNotFoundError,
+    JetsparkError,
     ObjectDamagedError,
     ObjectLinkError,
     ObjectNotFoundError,
 )
-from jetspark.client.sync.key_value import check_bucket
+from jetspark.client.sync.key_value import check_bucket, named_bucket
 from jetspark.client.sync.stream import Stream
 from jetspark.client.sync.waiting import blocking
 
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from jetspark.client.sync.consuming import Consuming
     from jetspark.client.sync.jetstream import JetStream
     from jetspark.client.sync.ordered import OrderedConsumer
+    from jetspark.client.sync.publishing import PublishFuture
 
 CHUNK_BYTES: Final = 128 * 1024
 _DIGEST: Final = "SHA-256="
@@ -47,7 +57,7 @@ class ObjectInfo:
     size: int = 0
     chunks: int = 0
     digest: str = ""
-    mtime: str = ""
+    timestamp_ns: int = 0
     description: str = ""
     headers: dict[str, list[str]] = field(default_factory=dict)
     metadata: dict[str, str] = field(default_factory=dict)
@@ -61,8 +71,13 @@ class ObjectInfo:
         """It stands for another object, or for a whole store."""
         return bool(self.link_bucket)
 
+    @property
+    def mtime(self) -> datetime | None:
+        """When the store got it; None for one that is not stored."""
+        return datetime.fromtimestamp(self.timestamp_ns / 1e9, UTC) if self.timestamp_ns else None
+
     @classmethod
-    def read(cls, data: bytes, mtime: str) -> ObjectInfo:
+    def read(cls, data: bytes, timestamp_ns: int) -> ObjectInfo:
         """From a stored document."""
         raw = msgspec.json.decode(data)
         options = raw.get("options") or {}
@@ -74,7 +89,7 @@ class ObjectInfo:
             size=int(raw.get("size", 0)),
             chunks=int(raw.get("chunks", 0)),
             digest=raw.get("digest", ""),
-            mtime=mtime,
+            timestamp_ns=timestamp_ns,
             description=raw.get("description", ""),
             headers=dict(raw.get("headers") or {}),
             metadata=dict(raw.get("metadata") or {}),
@@ -143,7 +158,7 @@ class ObjectStore:
     def put(
         self,
         name: str,
-        data: bytes | str | Path | BinaryIO,
+        data: bytes | bytearray | memoryview | str | Path | BinaryIO,
         *,
         description: str = "",
         headers: dict[str, list[str]] | None = None,
@@ -161,16 +176,23 @@ class ObjectStore:
         subject = f"$O.{self.bucket}.C.{nuid}"
         digest = hashlib.sha256()
         size = chunks = 0
+        in_flight: deque[PublishFuture] = deque()
         source = blocking(_open, data)
         try:
             while chunk := blocking(source.read, chunk_bytes):
-                self._jetstream.publish_async(subject, chunk)
+                future = self._jetstream.publish_async(subject, chunk)
+                # Its failure is told here, not by the flush of whoever publishes beside us.
+                future._seen = True
+                in_flight.append(future)
                 digest.update(chunk)
                 size += len(chunk)
                 chunks += 1
-            self._jetstream.flush()
+                while in_flight and in_flight[0].done:
+                    in_flight.popleft().result()
+            for future in in_flight:
+                future.wait()
         except BaseException:
-            self._stream.purge(subject=subject)
+            self._take_back(subject, in_flight)
             raise
         finally:
             if source is not data:
@@ -184,18 +206,28 @@ class ObjectStore:
             self._stream.purge(subject=f"$O.{self.bucket}.C.{old.nuid}")
         return self.info(name)
 
+    def _take_back(self, subject: str, in_flight: Iterable[PublishFuture]) -> None:
+        """Remove the chunks of a put that failed; that failure is the one to tell, not one of this."""
+        for future in in_flight:
+            # A chunk still on its way would be stored after the purge.
+            with contextlib.suppress(JetsparkError):
+                future.wait()
+        with contextlib.suppress(JetsparkError):
+            self._stream.purge(subject=subject)
+
     def _write(self, info: ObjectInfo) -> None:
         self._jetstream.publish(self._meta_subject(info.name), info.document(), headers={"Nats-Rollup": "sub"})
 
     def _find(self, name: str) -> ObjectInfo | None:
         try:
-            stored = self._stream.get_msg(last_by_subject=self._meta_subject(name))
+            with named_bucket(self.bucket):
+                stored = self._stream.get_msg(last_by_subject=self._meta_subject(name))
         except MessageNotFoundError:
             return None
-        return ObjectInfo.read(stored.data, str(stored.timestamp_ns))
+        return ObjectInfo.read(stored.data, stored.timestamp_ns)
 
     def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; ObjectNotFoundError when there is none."""
+        """What is known of an object; ObjectNotFoundError when there is none, BucketNotFoundError without the store."""
         found = self._find(name)
         if found is None or (found.deleted and not show_deleted):
             raise ObjectNotFoundError(name)
@@ -237,7 +269,6 @@ class ObjectStore:
                             parts.append(message.data)
                         else:
                             blocking(target.write, message.data)
-                consumer.delete()
         finally:
             if target is not None and target is not write_to:
                 blocking(target.close)
@@ -303,7 +334,8 @@ class ObjectStore:
         consumer = self._stream.ordered_consumer(
             filter_subjects=[f"$O.{self.bucket}.M.>"], deliver_policy="last_per_subject"
         )
-        consumer.make()
+        with named_bucket(self.bucket):
+            consumer.make()
         return ObjectWatcher(consumer)
 
     def seal(self) -> None:
@@ -335,7 +367,7 @@ class ObjectWatcher:
         metadata = message.metadata
         if not self._initial_done and metadata.pending_count == 0:
             self._marks_now = True
-        return ObjectInfo.read(message.data, str(metadata.timestamp_ns))
+        return ObjectInfo.read(message.data, metadata.timestamp_ns)
 
     def initial(self) -> list[ObjectInfo]:
         """Everything that was there at the beginning."""
@@ -374,17 +406,15 @@ class _Bytes:
         return None
 
 
-def _open(data: bytes | str | Path | BinaryIO) -> Any:
+def _open(data: bytes | bytearray | memoryview | str | Path | BinaryIO) -> Any:
     if isinstance(data, Path):
         return data.open("rb")
     if isinstance(data, str):
         return _Bytes(data.encode())
-    return _Bytes(data) if isinstance(data, bytes) else data
+    return _Bytes(bytes(data)) if isinstance(data, bytes | bytearray | memoryview) else data
 
 
 def open_store(jetstream: JetStream, bucket: str) -> ObjectStore:
     """A store that exists."""
-    try:
+    with named_bucket(bucket):
         return ObjectStore(jetstream, bucket, jetstream.stream(f"OBJ_{check_bucket(bucket)}"))
-    except StreamNotFoundError:
-        raise BucketNotFoundError(bucket) from None

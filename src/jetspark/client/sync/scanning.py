@@ -8,7 +8,6 @@ when the caller insists. Payloads nobody asked for are not sent.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -93,6 +92,11 @@ class OrderedArrowConsuming(ArrowConsuming):
             return
         self._is_made = True
 
+    def stop(self) -> None:
+        """End now and remove the server's consumer."""
+        super().stop()
+        self._ordered._release()
+
     def _missed_heartbeat(self, heartbeat_s: float) -> None:
         self._is_made = False
 
@@ -148,7 +152,6 @@ class ArrowScan(OrderedArrowConsuming):
         self._start = start
         self._last = end
         self._is_prepared = False
-        self._is_discarded = False
         options: dict[str, Any] = {"inactive_threshold": INACTIVE_THRESHOLD_S}
         if self._subjects:
             options["filter_subjects"] = self._subjects
@@ -182,7 +185,7 @@ class ArrowScan(OrderedArrowConsuming):
         try:
             return super().__next__()
         except (StopIteration, JetsparkError):
-            self._discard()
+            self._ordered._release()
             raise
 
     def _prepare(self) -> None:
@@ -262,18 +265,6 @@ class ArrowScan(OrderedArrowConsuming):
             info.num_pending == 0 or info.delivered.stream_seq + 1 >= self._sink.end_sequence
         ):
             self._sink.finished = True
-
-    def _discard(self) -> None:
-        """Remove the server's consumer; when that fails, the server does it after a while."""
-        if not self._is_discarded and self._ordered.name and self._link.is_up:
-            with contextlib.suppress(JetsparkError):
-                self._ordered.delete()
-        self._is_discarded = True
-
-    def stop(self) -> None:
-        """End now."""
-        super().stop()
-        self._discard()
 
     # Reading without a consumer.
 
