@@ -165,8 +165,8 @@ def test_messages_stored_after_a_refused_commit_reach_a_consumer_made_during_it(
     make_stream(client)
     driver.holds_commits = True
     client.publish("s.a", b"lost")
-    document = b'{"stream_name":"S","config":{"durable_name":"c","ack_policy":"explicit","deliver_policy":"new"}}'
-    client.start_request("$JS.API.CONSUMER.DURABLE.CREATE.S.c", document)
+    # In memory: one on the disk would go with the commit.
+    make_consumer(client, deliver_policy="new", mem_storage=True)
     driver.finish_commit("disk full")
     driver.holds_commits = False
     driver.advance(1)
@@ -192,7 +192,7 @@ def test_an_acknowledged_message_of_a_work_queue_goes_also_when_its_commit_was_r
     assert client.api("STREAM.INFO.S")["state"]["messages"] == 0
 
 
-def test_limits_lowered_in_a_refused_commit_hold_afterwards() -> None:
+def test_limits_lowered_in_a_refused_commit_are_taken_back_and_with_them_what_they_cost() -> None:
     driver = new_driver()
     client = driver.connect()
     make_stream(client)
@@ -203,7 +203,8 @@ def test_limits_lowered_in_a_refused_commit_hold_afterwards() -> None:
     client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["s.>"], "max_msgs": 2})
     driver.advance(1)
 
-    assert client.api("STREAM.INFO.S")["state"]["messages"] == 2
+    found = client.api("STREAM.INFO.S")
+    assert (found["config"]["max_msgs"], found["state"]["messages"]) == (-1, 5)
 
 
 def test_a_message_evicted_by_a_refused_publish_is_owed_again() -> None:
@@ -221,12 +222,15 @@ def test_a_message_evicted_by_a_refused_publish_is_owed_again() -> None:
     assert [data for _, data in pull(client)] == [b"first"]
 
 
-def test_a_stream_keeps_its_first_sequence_when_its_creation_was_refused_at_first() -> None:
+def test_a_stream_has_its_first_sequence_when_its_creation_was_refused_at_first() -> None:
     driver = new_driver()
     client = driver.connect()
     disk_of(driver).fail_next(WRITE_FILE, errno.ENOSPC)
-    client.api("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], "first_seq": 100})
+    config = {"name": "S", "subjects": ["s.>"], "first_seq": 100}
+    assert "error" in client.api("STREAM.CREATE.S", config)
     driver.advance(1)
+
+    assert "error" not in client.api("STREAM.CREATE.S", config)
 
     assert client.publish_acked("s.a", b"one")["seq"] == 100
 

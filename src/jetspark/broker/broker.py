@@ -15,7 +15,8 @@ from mypy_extensions import i64
 
 from jetspark.broker import recovery
 from jetspark.broker.account import GLOBAL, SYSTEM, Account
-from jetspark.broker.commit_failure import refusals
+from jetspark.broker.changes import Change, Gathered, Removal, Repairs
+from jetspark.broker.commit_failure import refusals, split_removals
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.gate import Gate
 from jetspark.broker.ingest import RETRY_AFTER_FAILURE_NS
@@ -28,12 +29,13 @@ from jetspark.broker.timers import Timer, TimerOwner, TimerQueue
 from jetspark.protocol.nuid import Nuid
 from jetspark.protocol.outbox import Outbox
 from jetspark.store.block_cache import BlockCache
-from jetspark.store.disk import Commit, Disk, DiskOp
+from jetspark.store.disk import Commit, Disk
 
 # Acknowledgements nobody waits for, and positions of consumers, ride along with the next commit, at latest this late.
 LAZY_COMMIT_NS: Final = 20_000_000
 
 TIMER_LAZY_COMMIT: Final = 1
+TIMER_REPAIR: Final = 2
 
 
 class PendingCommit(Commit):
@@ -46,8 +48,11 @@ class PendingCommit(Commit):
         self.consumers: list[Consumer] = []
         self.sessions: list[Session] = []
         self.replies: list[bytes] = []
-        # Descriptions of streams and consumers, which nobody but the broker can write again.
-        self.own_ops: list[DiskOp] = []
+        # Streams and consumers that go, those first, and those that are made or changed.
+        self.removals: list[Removal] = []
+        self.changes: list[Change] = []
+        # The folder this commit puts right, and nothing else.
+        self.repaired_folder: str = ""
         # Consumers that begin to deliver once the replies have left.
         self.starting: list[Consumer] = []
 
@@ -82,10 +87,13 @@ class Broker(TimerOwner):
         self._dirty_consumers: list[Consumer] = []
         self._holding: list[Session] = []
         self._starting: list[Consumer] = []
-        self._disk_ops: list[DiskOp] = []
+        self._gathered = Gathered()
         self._urgent: bool = False
         self._in_flight: PendingCommit | None = None
         self._lazy_timer = Timer(self, TIMER_LAZY_COMMIT)
+        self._repairs = Repairs()
+        self._repairs_due: bool = False
+        self._repair_timer = Timer(self, TIMER_REPAIR)
         # Advisories wait for the end of the turn, so that none gets into the middle of what it is about.
         self._announcements: list[tuple[Account, bytes, bytes]] = []
         # Streams in memory whose consumers wait for the end of the turn.
@@ -218,8 +226,16 @@ class Broker(TimerOwner):
     def settle_soon(self, stream: Stream) -> None:
         self._settling.append(stream)
 
-    def add_disk_op(self, op: DiskOp) -> None:
-        self._disk_ops.append(op)
+    def change_soon(self, change: Change) -> None:
+        """Have what describes a stream or consumer written."""
+        self._repairs.drop(change.folder)
+        self._gathered.add(change)
+        self._urgent = True
+
+    def remove_soon(self, removal: Removal) -> None:
+        """Have the folder of a stream or consumer removed."""
+        self._repairs.drop_covered(removal)
+        self._gathered.remove(removal)
         self._urgent = True
 
     def settle(self) -> None:
@@ -236,16 +252,44 @@ class Broker(TimerOwner):
 
     def commit_ready(self) -> PendingCommit | None:
         """What must be written now; None when nothing must, or a commit is still under way."""
-        if self._in_flight is not None or not self._urgent:
+        if self._in_flight is not None:
             return None
+        if not self._urgent:
+            return self._repair_ready()
         commit = PendingCommit()
-        sync = self.options.sync_always
         self._urgent = False
         self.timers.cancel(self._lazy_timer)
-        for op in self._disk_ops:
-            commit.add(op)
-        commit.own_ops = self._disk_ops
-        self._disk_ops = []
+        self._collect_changes(commit)
+        self._collect_content(commit)
+        for session in self._holding:
+            session.holds = False
+            commit.sessions.append(session)
+            commit.replies.append(session.held.take())
+        self._holding = []
+        commit.starting = self._starting
+        self._starting = []
+        if not commit.ops:
+            # Nothing reached the disk (all of it in memory): what was held may go at once.
+            self._in_flight = commit
+            self.commit_done(commit, "")
+            return None
+        self._in_flight = commit
+        return commit
+
+    def _collect_changes(self, commit: PendingCommit) -> None:
+        """What is made, changed and removed."""
+        commit.removals = self._gathered.removals
+        commit.changes = self._gathered.changes
+        self._gathered = Gathered()
+        # Removals first: they need no room and make some, and are done whatever becomes of the rest.
+        for removal in commit.removals:
+            commit.ops.extend(removal.ops)
+        for change in commit.changes:
+            commit.ops.extend(change.ops)
+
+    def _collect_content(self, commit: PendingCommit) -> None:
+        """Messages, and where consumers stand."""
+        sync = self.options.sync_always
         for stream in self._dirty_streams:
             stream.is_dirty = False
             if stream.deleted:
@@ -262,20 +306,29 @@ class Broker(TimerOwner):
             commit.consumers.append(consumer)
             consumer.log.collect(commit, sync)
         self._dirty_consumers = []
-        for session in self._holding:
-            session.holds = False
-            commit.sessions.append(session)
-            commit.replies.append(session.held.take())
-        self._holding = []
-        commit.starting = self._starting
-        self._starting = []
-        if not commit.ops:
-            # Nothing reached the disk (all of it in memory): what was held may go at once.
-            self._in_flight = commit
-            self.commit_done(commit, "")
+
+    def _repair_ready(self) -> PendingCommit | None:
+        """A commit that puts one folder right, and whose failure is nobody else's."""
+        if not self._repairs_due or self._repairs.is_empty():
             return None
+        commit = PendingCommit()
+        commit.repaired_folder, commit.ops = self._repairs.take()
         self._in_flight = commit
         return commit
+
+    def _repair_failed(self, commit: PendingCommit, error: str) -> None:
+        """Tried again later, behind the others, unless something newer is about to settle it."""
+        self.commit_failures += 1
+        if error != self.last_commit_error:
+            self.last_commit_error = error
+            self.notices.append("Commit failed: " + error)
+        if not self._gathered.concerns(commit.repaired_folder):
+            self._repairs.put(commit.repaired_folder, commit.ops)
+        self._repair_later()
+
+    def _repair_later(self) -> None:
+        self._repairs_due = False
+        self.timers.arm_if_earlier(self._repair_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
 
     def commit_done(self, commit: Commit, error: str) -> None:
         """The commit is durable (empty error), or failed as a whole."""
@@ -283,6 +336,9 @@ class Broker(TimerOwner):
         assert done is not None and done is commit, "commit_done for a commit that is not in flight"
         self._in_flight = None
         self.commit_count += 1
+        if done.repaired_folder and error:
+            self._repair_failed(done, error)
+            return
         if error:
             self._commit_failed(done, error)
             return
@@ -306,9 +362,7 @@ class Broker(TimerOwner):
         self.commit_failures += 1
         self.last_commit_error = error
         self.notices.append("Commit failed: " + error)
-        if commit.own_ops:
-            # What they describe is still so; each may be done twice.
-            self._disk_ops = commit.own_ops + self._disk_ops
+        self._fail_changes(commit)
         self._join_failure(commit)
         for stream in commit.streams:
             if not stream.deleted:
@@ -316,23 +370,36 @@ class Broker(TimerOwner):
         for consumer in commit.consumers:
             if not consumer.deleted:
                 consumer.commit_failed()
-        for position in range(len(commit.sessions)):
-            session = commit.sessions[position]
-            if not session.closed:
-                session.send(refusals(commit.replies[position], error))
-        # What is left to write waits a moment: a disk that fails is not asked without a pause.
-        self._urgent = False
-        if self._disk_ops or self._dirty_streams or self._dirty_consumers:
+        self._refuse(commit, error)
+        # What is left to write waits a moment: a disk that fails is not asked without a pause. A removal is new to it.
+        self._urgent = bool(self._gathered.removals)
+        if self._dirty_streams or self._dirty_consumers:
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
         start_all(commit.starting)
 
+    def _fail_changes(self, commit: PendingCommit) -> None:
+        """Streams and consumers are as the last durable commit has them, but for those that were removed."""
+        refused = commit.changes + self._gathered.changes
+        self._gathered.changes = []
+        for change in reversed(refused):
+            self._repairs.put(change.folder, change.take_back(commit.starting))
+        for removal in commit.removals[commit.performed_count :]:
+            self._repairs.put(removal.folder, removal.ops)
+        if not self._repairs.is_empty():
+            self._repair_later()
+
     def _join_failure(self, commit: PendingCommit) -> None:
         """What was gathered since a commit that failed depends on the same sequences: it fails with it."""
-        for session in self._holding:
-            session.holds = False
-            commit.sessions.append(session)
-            commit.replies.append(session.held.take())
+        holding = self._holding
         self._holding = []
+        for session in holding:
+            session.holds = False
+            # Removals do not: they are still to be tried.
+            removals, others = split_removals(session.held.take())
+            commit.sessions.append(session)
+            commit.replies.append(others)
+            if removals:
+                self.held_outbox(session).put(removals)
         streams = commit.streams
         for stream in self._dirty_streams:
             stream.is_dirty = False
@@ -341,7 +408,16 @@ class Broker(TimerOwner):
         self._dirty_streams = []
         commit.starting.extend(self._starting)
         self._starting = []
-        self._urgent = False
+
+    def _refuse(self, commit: PendingCommit, error: str) -> None:
+        is_removed = commit.performed_count >= len(commit.removals)
+        for position in range(len(commit.sessions)):
+            session = commit.sessions[position]
+            if session.closed:
+                continue
+            removals, others = split_removals(commit.replies[position])
+            session.send(refusals(others, error))
+            session.send(removals if is_removed else refusals(removals, error))
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -352,7 +428,9 @@ class Broker(TimerOwner):
         self.timers.run(self.now_ns)
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
-        if kind == TIMER_LAZY_COMMIT and (self._dirty_consumers or self._disk_ops or self._dirty_streams):
+        if kind == TIMER_REPAIR:
+            self._repairs_due = True
+        elif self._dirty_consumers or self._dirty_streams:
             self._urgent = True
 
     # -- life --------------------------------------------------------------------------------------------------
@@ -371,6 +449,7 @@ class Broker(TimerOwner):
         for account in self.accounts.values():
             account.jetstream.shutdown()
         self._urgent = True
+        self._repairs_due = True
 
     def close_all_sessions(self) -> None:
         for session in list(self.sessions.values()):

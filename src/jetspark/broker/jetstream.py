@@ -17,6 +17,7 @@ from jetspark.api.stream_config import StreamConfig
 from jetspark.broker import advisories as announcements
 from jetspark.broker import mirroring, recovery
 from jetspark.broker.ack_subject import AckSubject
+from jetspark.broker.changes import ConsumerChanged, ConsumerMade, Removal, StreamChanged, StreamMade
 from jetspark.broker.consumer import acks, position, pulls
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.consumer.outcomes import ACK_NONE
@@ -31,6 +32,7 @@ from jetspark.protocol.subjects import collides
 from jetspark.store import meta
 from jetspark.store.consumer_log import ConsumerLog
 from jetspark.store.consumer_state import ConsumerState
+from jetspark.store.disk import DiskOp
 from jetspark.store.recovery import new_stream_store
 
 if TYPE_CHECKING:
@@ -152,8 +154,8 @@ class JetStream:
         self.register(stream)
         if not stream.in_memory:
             # What is left of a stream of this name that could not be recovered must not mix with the new one.
-            broker.add_disk_op(meta.remove_stream(self.root(), stream.name))
-        self.save_stream(stream)
+            broker.remove_soon(Removal(path))
+            broker.change_soon(StreamMade(self, stream, self.stream_ops(stream)))
         if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.CREATED.{stream.name}"):
             self.announce_stream(stream, "create")
         return stream
@@ -170,6 +172,16 @@ class JetStream:
     def update_stream(self, stream: Stream, config: StreamConfig) -> None:
         """Change a stream to a checked configuration."""
         mirroring.verify_origins(config, self.broker.options.domain)
+        before = stream.config
+        self.configure_stream(stream, config)
+        stream.retention.enforce_all()
+        if not stream.in_memory:
+            self.broker.change_soon(StreamChanged(self, stream, before, self.stream_ops(stream)))
+        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.UPDATED.{stream.name}"):
+            self.announce_stream(stream, "modify")
+
+    def configure_stream(self, stream: Stream, config: StreamConfig) -> None:
+        """Let another configuration be in force; what is over its limits is still there."""
         interest = self.account.interest
         for subject in stream.config.subjects:
             interest.remove_stream(subject.encode())
@@ -179,10 +191,6 @@ class JetStream:
         self._note_dollar()
         stream.features = features_after_update(stream)
         stream.store.reconfigure(recovery.store_options(self.broker, config))
-        stream.retention.enforce_all()
-        self.save_stream(stream)
-        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.UPDATED.{stream.name}"):
-            self.announce_stream(stream, "modify")
 
     def delete_stream(self, stream: Stream) -> None:
         for consumer in list(stream.consumers.values()):
@@ -196,7 +204,7 @@ class JetStream:
         del self.streams[stream.name]
         self._note_dollar()
         if not stream.in_memory:
-            self.broker.add_disk_op(meta.remove_stream(self.root(), stream.name))
+            self.broker.remove_soon(Removal(self.stream_path(stream.name)))
         stream.store.closed()
         if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.DELETED.{stream.name}"):
             self.announce_stream(stream, "delete")
@@ -225,7 +233,7 @@ class JetStream:
         position.place(consumer)
         self.attach(consumer)
         if not in_memory:
-            self.save_consumer(consumer)
+            broker.change_soon(ConsumerMade(self, consumer, self.consumer_ops(consumer)))
             log.snapshot(state)
             consumer.mark_dirty()
         consumer.announcer.action("create")
@@ -238,15 +246,20 @@ class JetStream:
 
     def update_consumer(self, consumer: Consumer, config: ConsumerConfig) -> None:
         """Change a consumer to a checked configuration; it goes on where it stands."""
+        before = consumer.config
+        self.configure_consumer(consumer, config)
+        self.save_consumer(consumer, before)
+        consumer.deliver()
+
+    def configure_consumer(self, consumer: Consumer, config: ConsumerConfig) -> None:
+        """Let another configuration be in force."""
         had_filters = consumer.config.filters
         consumer.configure(config)
         if config.filters != had_filters:
             consumer.stream.sort_consumers()
             consumer.recount()
             consumer.stream.retention.interest_changed()
-        self.save_consumer(consumer)
         consumer.look_at_acks()
-        consumer.deliver()
 
     def attach(self, consumer: Consumer) -> None:
         consumer.stream.attach(consumer)
@@ -265,7 +278,7 @@ class JetStream:
         stream.detach(consumer)
         self._by_key.pop(f"{stream.name}.{consumer.name}".encode(), None)
         if consumer.log.enabled:
-            self.broker.add_disk_op(meta.remove_consumer(self.root(), stream.name, consumer.name))
+            self.broker.remove_soon(Removal(self.consumer_path(stream.name, consumer.name)))
         consumer.announcer.action("delete")
         if not stream.deleted:
             stream.retention.interest_changed()
@@ -281,16 +294,19 @@ class JetStream:
     def consumer_path(self, stream: str, name: str) -> str:
         return meta.consumer_path(self.root(), stream, name)
 
-    def save_stream(self, stream: Stream) -> None:
-        if not stream.in_memory:
-            for op in meta.write_stream(self.root(), stream.name, recovery.stream_document(stream)):
-                self.broker.add_disk_op(op)
+    def stream_ops(self, stream: Stream) -> list[DiskOp]:
+        """What writes a stream's description."""
+        return meta.write_stream(self.root(), stream.name, recovery.stream_document(stream))
 
-    def save_consumer(self, consumer: Consumer) -> None:
+    def consumer_ops(self, consumer: Consumer) -> list[DiskOp]:
+        """What writes a consumer's description."""
+        document = recovery.consumer_document(consumer)
+        return meta.write_consumer(self.root(), consumer.stream.name, consumer.name, document)
+
+    def save_consumer(self, consumer: Consumer, before: ConsumerConfig) -> None:
+        """Have a consumer's new configuration written; the one before is in force again if the disk refuses."""
         if consumer.log.enabled:
-            document = recovery.consumer_document(consumer)
-            for op in meta.write_consumer(self.root(), consumer.stream.name, consumer.name, document):
-                self.broker.add_disk_op(op)
+            self.broker.change_soon(ConsumerChanged(self, consumer, before, self.consumer_ops(consumer)))
 
     def recover(self) -> None:
         if self.enabled and self.broker.options.store_dir:

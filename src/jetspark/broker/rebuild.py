@@ -16,6 +16,7 @@ from jetspark.api.stream_config import StreamConfig
 from jetspark.api.stream_state import StreamState
 from jetspark.broker import recovery
 from jetspark.broker.bounds import bounded_time
+from jetspark.broker.changes import ConsumerMade, Removal, RestoreBegun, StreamMade
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.stream import Stream
 from jetspark.broker.transfer import archive, old_archive
@@ -23,7 +24,6 @@ from jetspark.broker.transfer.archive import ArchiveEntry, ArchiveReader
 from jetspark.broker.transfer.old_archive import TarReader
 from jetspark.broker.transfer.s2_block import DamagedArchive
 from jetspark.broker.transfer.s2_frames import FrameReader
-from jetspark.store import meta
 from jetspark.store.consumer_log import ConsumerLog
 from jetspark.store.consumer_state import ConsumerState, PendingEntry
 from jetspark.store.disk import MKDIRS, REMOVE, WRITE_FILE, DiskOp
@@ -58,9 +58,13 @@ class Rebuild:
         self._state = state
         self._removed: list[int] = []
         self._consumers: list[tuple[str, dict[str, Any]]] = []
+        # The disk refused the mark, so nothing may be put there.
+        self.lacks_mark: bool = False
         if not self.stream.in_memory:
-            broker.add_disk_op(DiskOp(MKDIRS, self._path))
-            broker.add_disk_op(DiskOp(WRITE_FILE, f"{self._path}/{recovery.RESTORE_MARK}", b"restore"))
+            mark = DiskOp(WRITE_FILE, f"{self._path}/{recovery.RESTORE_MARK}", b"restore")
+            # What is left of another stream of this name must not mix with this one.
+            broker.remove_soon(Removal(self._path))
+            broker.change_soon(RestoreBegun(self._path, self, [DiskOp(MKDIRS, self._path), mark]))
 
     # -- what arrives ------------------------------------------------------------------------------------------------
 
@@ -147,7 +151,7 @@ class Rebuild:
 
     def has_failed(self) -> bool:
         """Did the disk refuse some of it?"""
-        return self.stream.store.last_seq != self._last_seq
+        return self.lacks_mark or self.stream.store.last_seq != self._last_seq
 
     def adopt(self) -> None:
         """All of it is durable: it is a stream of the account now."""
@@ -156,9 +160,9 @@ class Rebuild:
         stream = self.stream
         recovery.recover_message_ids(stream)
         jetstream.register(stream)
-        jetstream.save_stream(stream)
         if not stream.in_memory:
-            broker.add_disk_op(DiskOp(REMOVE, f"{self._path}/{recovery.RESTORE_MARK}"))
+            unmark = DiskOp(REMOVE, f"{self._path}/{recovery.RESTORE_MARK}")
+            broker.change_soon(StreamMade(jetstream, stream, [*jetstream.stream_ops(stream), unmark]))
         for name, document in self._consumers:
             self._adopt_consumer(name, document)
         recovery.join(stream)
@@ -174,7 +178,7 @@ class Rebuild:
         recovery.find_place(consumer)
         recovery.attach(jetstream, consumer)
         if not in_memory:
-            jetstream.save_consumer(consumer)
+            jetstream.broker.change_soon(ConsumerMade(jetstream, consumer, jetstream.consumer_ops(consumer)))
             log.snapshot(state)
             consumer.mark_dirty()
 
@@ -183,7 +187,7 @@ class Rebuild:
         self.stream.deleted = True
         self.stream.store.closed()
         if not self.stream.in_memory:
-            self._jetstream.broker.add_disk_op(meta.remove_stream(self._jetstream.root(), self.stream.name))
+            self._jetstream.broker.remove_soon(Removal(self._path))
 
 
 def read_json(content: bytes) -> dict[str, Any]:

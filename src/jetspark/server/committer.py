@@ -126,6 +126,7 @@ class Committer:
                     self._disk.perform(op)
                     figures.written_bytes += len(op.data)
                 self._note(op)
+                commit.performed_count += 1
         except OSError as error:
             return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
         figures.commits.observe(self._clock.monotonic_ns() - begun_ns)

@@ -70,6 +70,8 @@ class Commit:
 
     def __init__(self) -> None:
         self.ops: list[DiskOp] = []
+        # How many were performed: all of them, or those before the one that failed.
+        self.performed_count: int = 0
 
     def add(self, op: DiskOp) -> None:
         self.ops.append(op)
@@ -235,6 +237,10 @@ class FileDisk(Disk):
             write_whole(descriptor, data, path)
             if durable:
                 os.fsync(descriptor)
+        except OSError:
+            # What there was room for must not take the room of others.
+            os.unlink(temporary)
+            raise
         finally:
             os.close(descriptor)
         os.rename(temporary, path)

@@ -151,6 +151,7 @@ class BrokerDriver:
             try:
                 for op in commit.ops:
                     self.disk.perform(op)
+                    commit.performed_count += 1
             except OSError as failure:
                 error = f"{failure.strerror}: {failure.filename}"
         self.broker.now_ns = self.now_ns

@@ -29,8 +29,9 @@ def pause(call: ApiCall, names: list[str], rest: str) -> None:
     consumer = call.jetstream.consumer(names[0], names[1])
     until = request.pause_until
     kept: WireTime | None = None if until.is_zero else until
-    consumer.config = with_stored_metadata(replace(consumer.config, pause_until=kept))
-    call.jetstream.save_consumer(consumer)
+    before = consumer.config
+    consumer.config = with_stored_metadata(replace(before, pause_until=kept))
+    call.jetstream.save_consumer(consumer, before)
     consumer.lifecycle.pause(until.unix_ns)
     document = responses.consumer_paused(until.unix_ns, call.broker.now_ns)
     if consumer.log.enabled:
@@ -65,7 +66,7 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
     seq = reset_seq(consumer, bounded_sequence(request.seq))
     jumps.restart_at(consumer, seq)
     # A consumer of last messages no longer is one.
-    call.jetstream.save_consumer(consumer)
+    call.jetstream.save_consumer(consumer, consumer.config)
     document = responses.consumer_reset(consumer_fields(consumer), seq)
     if consumer.log.enabled:
         call.answer_durable(document)

@@ -15,11 +15,12 @@ from jetspark.store.view import RecordView
 from jetspark.testing.sim import model as models
 from jetspark.testing.sim.consumer_marks import StateCopy, copy_of
 from jetspark.testing.sim.consumer_model import ConsumerModel, Owed
+from jetspark.testing.sim.known import KnownConsumer, KnownStream
 from jetspark.testing.sim.life import Stage
 from jetspark.testing.sim.model import Message, StreamModel
 from jetspark.testing.sim.recounts import live_messages
 from jetspark.testing.sim.violation import require
-from jetspark.testing.sim.witness import KnownConsumer, KnownStream, Witness
+from jetspark.testing.sim.witness import Witness
 
 
 def take_stock(witness: Witness, *, is_certain: bool) -> None:
@@ -49,7 +50,7 @@ def compare_stream(stream: Stream, known: KnownStream, *, is_certain: bool) -> N
     """One stream and its consumers."""
     model = known.model
     messages = live_messages(stream, model)
-    model.config = stream.config
+    model.config = known.collected_config = known.durable_config = stream.config
     for seq, message in messages.items():
         require(message in model.published.get(seq, []), "what is there was published", model.name, message)
     if is_certain and known.life.deleted <= Stage.DECIDED:
@@ -236,6 +237,7 @@ def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> 
         left = before.confirmed & set(stream.seqs)
         require(not left, "an acknowledged message of a work queue is gone", own.name, left)
     known.model = model
+    known.collected_config = known.durable_config = own.config
     known.marks.recovered(own.state)
     known.life.recovered()
     if own.log.size == 0:

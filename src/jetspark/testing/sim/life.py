@@ -28,11 +28,11 @@ class Life:
         if self.deleted == Stage.DECIDED:
             self.deleted = Stage.IN_FLIGHT
 
-    def committed(self) -> None:
-        """What was on its way has arrived. After a commit that failed it stays on its way until one succeeds."""
+    def committed(self, *, is_kept: bool) -> None:
+        """What was on its way has arrived, but for a removal that the disk refused and that is still to be done."""
         if self.created == Stage.IN_FLIGHT:
             self.created = Stage.DURABLE
-        if self.deleted == Stage.IN_FLIGHT:
+        if self.deleted == Stage.IN_FLIGHT and not is_kept:
             self.deleted = Stage.DURABLE
 
     def recovered(self) -> None:

@@ -32,6 +32,8 @@ class Expected:
     document: dict[str, Any] | None = None
     message: Message | None = None
     error: bool | None = None
+    # Something goes: whatever else the disk refuses, that may be done.
+    is_removal: bool = False
     # The answer is the message itself, not a document about it.
     is_direct: bool = False
     # The commit it waited for was refused: so is the request.

@@ -10,37 +10,16 @@ from typing import Any
 
 from jetspark.broker.broker import Broker, PendingCommit
 from jetspark.broker.jetstream import JetStream
-from jetspark.testing.sim import placing, replies
-from jetspark.testing.sim.consumer_marks import ConsumerMarks
+from jetspark.testing.sim import placing, refused, replies
 from jetspark.testing.sim.consumer_model import ConsumerModel, Delivery
-from jetspark.testing.sim.life import Life, Stage
+from jetspark.testing.sim.known import KnownConsumer, KnownStream
+from jetspark.testing.sim.life import Stage
 from jetspark.testing.sim.model import Outcome, StreamModel
 from jetspark.testing.sim.replies import Expected
 from jetspark.testing.sim.violation import Violation, require
 from jetspark.testing.sim.wire import AckOp, ApiOp, Frame, Op, PublishOp, read_delivery
 
 READS = ("STREAM.MSG.GET.", "DIRECT.GET.", "STREAM.INFO.", "CONSUMER.INFO.")
-
-
-class KnownStream:
-    """A stream the witness knows: its model, its life, its consumers."""
-
-    def __init__(self, model: StreamModel) -> None:
-        self.model = model
-        self.life = Life()
-        self.consumers: dict[str, KnownConsumer] = {}
-        # Deleted, but perhaps not yet durably.
-        self.leaving: list[KnownConsumer] = []
-
-
-class KnownConsumer:
-    """A consumer the witness knows."""
-
-    def __init__(self, model: ConsumerModel, in_memory: bool) -> None:
-        self.model = model
-        self.life = Life()
-        self.in_memory = in_memory
-        self.marks = ConsumerMarks()
 
 
 class Witness:
@@ -149,7 +128,7 @@ class Witness:
 
     def _api_arrived(self, op: ApiOp, now_ns: int) -> None:
         self.count(op.verb.partition(".")[0] + "." + op.verb.split(".")[1])
-        expected = Expected(0)
+        expected = Expected(0, is_removal=op.verb.startswith(("STREAM.DELETE.", "CONSUMER.DELETE.")))
         known = self.streams.get(op.stream)
         if op.verb.startswith("STREAM.CREATE."):
             self._notice_stream(op.stream, now_ns)
@@ -252,6 +231,7 @@ class Witness:
                     after.model.restarted_at(seq)
                     known.model.interest_changed()
             elif verb == "PAUSE":
+                after.model.config = own.config
                 until = own.config.pause_until
                 after.model.paused_until_ns = until.unix_ns if until is not None else 0
         return verb != "UNPIN" and consumer is not None and not consumer.in_memory
@@ -359,9 +339,7 @@ class Witness:
         names = {stream.name for stream in commit.streams}
         consumers = {(consumer.stream.name, consumer.name): consumer for consumer in commit.consumers}
         for known in [*self.streams.values(), *self.leaving]:
-            known.life.collected()
-            for consumer in [*known.consumers.values(), *known.leaving]:
-                consumer.life.collected()
+            known.collected()
             if known.model.name in names and known.life.deleted == Stage.NONE:
                 known.model.collected()
         for (stream, name), own in consumers.items():
@@ -372,15 +350,24 @@ class Witness:
     def committed(self) -> None:
         """The commit is durable."""
         self.in_flight = None
+        assert self.broker is not None
         for known in [*self.streams.values(), *self.leaving]:
-            known.life.committed()
+            name = known.model.name
+            known.life.committed(is_kept=refused.is_to_be_removed(self.broker, self.jetstream.stream_path(name)))
+            known.durable_config = known.collected_config
             for consumer in [*known.consumers.values(), *known.leaving]:
-                consumer.life.committed()
+                folder = self.jetstream.consumer_path(name, consumer.model.name)
+                consumer.life.committed(is_kept=refused.is_to_be_removed(self.broker, folder))
+                consumer.durable_config = consumer.collected_config
                 consumer.marks.committed()
             known.leaving = [consumer for consumer in known.leaving if consumer.life.deleted != Stage.DURABLE]
             if known.model.in_flight is not None:
                 known.model.committed()
         self.leaving = [known for known in self.leaving if known.life.deleted != Stage.DURABLE]
+
+    def repair_failed(self) -> None:
+        """A commit was refused that only puts right what others have left: nobody waits for it."""
+        self.in_flight = None
 
     def commit_failed(self, touched: set[str], now_ns: int) -> None:
         """The disk refused the commit, and with it everything decided since."""
@@ -390,13 +377,15 @@ class Witness:
         for reply in silent:
             del self.expected[reply]
         for expected in self.expected.values():
-            expected.failed = expected.failed or expected.commit_count > 0
+            expected.failed = expected.failed or (expected.commit_count > 0 and not expected.is_removal)
             expected.may_fail = True
+        self.leaving.extend(refused.streams_gone(self.jetstream.streams, self.streams))
         for known in self.streams.values():
+            refused.take_back(self.jetstream.streams[known.model.name], known)
             for made in known.consumers.values():
                 made.marks.failed()
-            stream = self.jetstream.streams.get(known.model.name)
-            if stream is not None and known.model.name in touched:
+            stream = self.jetstream.streams[known.model.name]
+            if known.model.name in touched:
                 known.model.failed(now_ns)
                 for consumer in known.model.consumers.values():
                     consumer.taken_back(was_purged=known.model.purged_at >= 0)

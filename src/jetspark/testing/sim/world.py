@@ -171,21 +171,24 @@ class World:
         commit = self.commit
         if commit is None:
             return
-        error = self._perform(commit.ops)
+        error = self._perform(commit)
         self.note("commit ends", error)
         self.commit = None
         self.broker.now_ns = self.now_ns
         touched = {stream.name for stream in [*commit.streams, *self.broker._dirty_streams]}
         self.broker.commit_done(commit, error)
-        if error:
+        if error and commit.repaired_folder:
+            self.witness.repair_failed()
+        elif error:
             self.witness.commit_failed(touched, self.now_ns)
         else:
             self.witness.committed()
         self.drain()
         self.end_turn()
 
-    def _perform(self, ops: list[DiskOp]) -> str:
+    def _perform(self, commit: PendingCommit) -> str:
         """Do what the commit asks; why not, if the disk fails."""
+        ops = commit.ops
         victim = -1
         if self.faults_on and ops and self.swarm.fault_rate > 0 and self.rng.random() < self.swarm.fault_rate:
             victim = self.rng.randrange(len(ops))
@@ -197,6 +200,7 @@ class World:
                     number = self.rng.choice((errno.ENOSPC, errno.EIO))
                     self.disk.fail_when = lambda _, number=number: number
                 self.disk.perform(op)
+                commit.performed_count += 1
         except OSError as failure:
             self.disk.fail_when = None
             return f"{failure.strerror}: {failure.filename}"
