@@ -17,3 +17,19 @@ def test_a_request_whose_inbox_nobody_listens_on_no_longer_waits() -> None:
     client.send(b"UNSUB 77\r\n")
 
     assert client.api("CONSUMER.INFO.S.C")["num_waiting"] == 0
+
+
+def test_a_request_that_does_not_wait_is_answered_by_a_paused_consumer() -> None:
+    driver = BrokerDriver()
+    client = driver.connect()
+    client.api("STREAM.CREATE.S", {"name": "S"})
+    client.publish_acked("S", b"x")
+    client.api("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}})
+    client.api("CONSUMER.PAUSE.S.C", {"pause_until": "2099-01-01T00:00:00Z"})
+
+    reply = client.request("$JS.API.CONSUMER.MSG.NEXT.S.C", b'{"batch":2,"no_wait":true}')
+
+    assert reply is not None
+    assert reply.status == "404 No Messages"
+    client.api("CONSUMER.PAUSE.S.C")
+    assert [message.subject for message in client.take_messages()] == []
