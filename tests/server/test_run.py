@@ -131,6 +131,37 @@ def test_a_port_in_use_is_fatal() -> None:
     assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in result.stderr
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "port: 99999",
+        "port: -7",
+        'listen: "127.0.0.1:65536"',
+        "port: -1\nhttp_port: 99999",
+        "port: -1\nhttp_port: -5",
+        "port: -1\nwebsocket {port: 99999, no_tls: true}",
+    ],
+    ids=lambda settings: settings.replace("\n", ", "),
+)
+def test_a_setting_that_cannot_be_is_fatal_in_the_words_of_nats_server(settings: str, tmp_path: Path) -> None:
+    reference = nats_server_command()
+    if reference is None:
+        pytest.skip("nats-server is not installed")
+    file = tmp_path / "a.conf"
+    file.write_text(settings)
+
+    ours, theirs = run("-c", str(file)), run("-c", str(file), command=reference)
+
+    assert ours.returncode == theirs.returncode == 1
+    assert fatal(ours) == fatal(theirs)
+
+
+def fatal(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """The last words of a server, without its number and the time."""
+    return [line.partition("[FTL] ")[2] for line in result.stderr.splitlines() if "[FTL]" in line]
+
+
 @pytest.mark.parametrize(
     ("number", "name"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupt")], ids=["TERM", "INT"]
 )

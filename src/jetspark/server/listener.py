@@ -13,11 +13,16 @@ from typing import Final
 
 # As many as the kernel allows to wait between two turns of the loop; thousands of clients may come back at once.
 _BACKLOG: Final = 4096
+_PORT_MAX: Final = 65535
+_PORT_FREE: Final = -1
 
 
 def open_socket(host: str, port: int) -> socket.socket:
     """A listening socket on the first address the host stands for; raises OSError."""
-    wanted_port = 0 if port < 0 else port
+    if not _PORT_FREE <= port <= _PORT_MAX:
+        # The C library would take the lower 16 bits of it.
+        raise OSError(f"listen tcp: address {port}: invalid port")
+    wanted_port = 0 if port == _PORT_FREE else port
     is_any = host in ("", "0.0.0.0", "::")
     found = socket.getaddrinfo(
         None if is_any and host != "0.0.0.0" else host, wanted_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

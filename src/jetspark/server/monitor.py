@@ -20,6 +20,7 @@ from jetspark.server.dashboard.sampler import Sampler
 from jetspark.server.healthz import healthz
 from jetspark.server.jsz import jsz
 from jetspark.server.listener import join_host_port, open_socket
+from jetspark.server.options import OptionsError
 from jetspark.server.metrics import Metrics
 from jetspark.server.observations import Observations
 from jetspark.server.peersz import gatewayz, leafz, routez
@@ -85,7 +86,10 @@ class Monitor:
 
     async def _listen(self, scheme: str, port: int) -> int:
         assert self._runner is not None
-        listening = open_socket(self.host, port)
+        try:
+            listening = open_socket(self.host, port)
+        except OSError as error:
+            raise OptionsError(f"Can't start monitoring: can't listen to the monitor port: {error}") from None
         options = self._server.options
         context = None
         if scheme == "https" and options.tls is not None:

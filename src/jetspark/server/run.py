@@ -92,7 +92,7 @@ async def _serve(line: CommandLine, options: Options) -> int:
         server.logger.fatal(str(error))
         return 1
     except OSError as error:
-        server.logger.fatal(f"Error listening on port: {join_host_port(options.host, options.port)}, {error}")
+        server.logger.fatal(f'Error listening on port: {join_host_port(options.host, options.port)}, "{error}"')
         return 1
     gc.collect()
     gc.freeze()
