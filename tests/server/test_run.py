@@ -141,6 +141,14 @@ def test_a_port_in_use_is_fatal() -> None:
         "port: -1\nhttp_port: 99999",
         "port: -1\nhttp_port: -5",
         "port: -1\nwebsocket {port: 99999, no_tls: true}",
+        'port: -1\njetstream {domain: "a.b"}',
+        'port: -1\njetstream {domain: "a b"}',
+        'port: -1\npid_file: "/nonexistent/x.pid"',
+        'port: -1\nclient_advertise: "bad:port:x"',
+        'port: -1\nclient_advertise: "bad:x"',
+        'port: -1\nclient_advertise: "[::1:5"',
+        'port: -1\ntls {cert_file: "x"}',
+        'port: -1\ntls {key_file: "x"}',
     ],
     ids=lambda settings: settings.replace("\n", ", "),
 )
@@ -154,12 +162,13 @@ def test_a_setting_that_cannot_be_is_fatal_in_the_words_of_nats_server(settings:
     ours, theirs = run("-c", str(file)), run("-c", str(file), command=reference)
 
     assert ours.returncode == theirs.returncode == 1
-    assert fatal(ours) == fatal(theirs)
+    assert last_words(ours) == last_words(theirs)
 
 
-def fatal(result: subprocess.CompletedProcess[str]) -> list[str]:
-    """The last words of a server, without its number and the time."""
-    return [line.partition("[FTL] ")[2] for line in result.stderr.splitlines() if "[FTL]" in line]
+def last_words(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """Why a server ended, without the time and the names of process and program."""
+    last_line = result.stderr.strip().splitlines()[-1]
+    return words(last_line.rpartition("[FTL] ")[2])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ Not known here: what is said on the connections.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -60,6 +61,24 @@ class Listener:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+def split_host_port(text: str, default_port: int) -> tuple[str, int]:
+    """An address with or without a port, where 0 and -1 stand for none; raises ValueError in Go's words."""
+    host, colon, port = text.rpartition(":")
+    if text.startswith("["):
+        if "]" not in text:
+            raise ValueError(f"address {text}: missing ']' in address")
+        if text.endswith("]"):
+            return text[1:-1], default_port
+        host = host.strip("[]")
+    elif not colon:
+        return text, default_port
+    elif ":" in host:
+        raise ValueError(f"address {text}: too many colons in address")
+    if re.fullmatch("[+-]?[0-9]+", port) is None:
+        raise ValueError(f'strconv.Atoi: parsing "{port}": invalid syntax')
+    return host, default_port if int(port) in (0, _PORT_FREE) else int(port)
 
 
 def join_host_port(host: str, port: int) -> str:

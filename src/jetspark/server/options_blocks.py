@@ -224,6 +224,9 @@ def read_tls(node: Node, problems: Problems) -> TlsOptions:
         if handler is None:
             raise wrong(value, f'error parsing tls config, unknown field "{key}"')
         handler(value)
+    for given, missing in (("cert_file", "key_file"), ("key_file", "cert_file")):
+        if getattr(tls, given) and not getattr(tls, missing):
+            raise wrong(node, f"missing '{missing}' in TLS configuration")
     return tls
 
 

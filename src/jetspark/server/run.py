@@ -173,5 +173,8 @@ def _write_files(server: Server) -> list[Path]:
             path.write_text(text, encoding="utf-8")
             written.append(path)
         except OSError as error:
+            if str(path) == options.pid_file:
+                reason = str(error.strerror).lower()
+                raise OptionsError(f"Could not write pidfile: open {path}: {reason}") from None
             server.logger.error(f"Could not write {path}: {error}")
     return written
