@@ -222,6 +222,25 @@ def test_requests_are_counted_by_account(driver: BrokerDriver, client: FakeConne
     assert (driver.broker.api_total, driver.broker.api_errors) == (3, 1)
 
 
+def test_a_message_that_is_not_there_is_no_error_and_a_reset_not_counted(client: FakeConnection) -> None:
+    make_stream(client)
+    client.api("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"durable_name": "C"}})
+
+    client.api("STREAM.MSG.DELETE.S", {"seq": 7})
+    client.api("CONSUMER.RESET.S.C")
+
+    api = client.api("INFO")["api"]
+    assert (api["total"], api["errors"]) == (3, 0)
+
+
+def test_a_first_sequence_that_leaves_no_room_is_refused(client: FakeConnection) -> None:
+    answer = client.api("STREAM.CREATE.S", {"name": "S", "first_seq": (1 << 64) - 1})
+
+    assert answer["error"]["err_code"] == 10052
+    assert client.api("STREAM.CREATE.S", {"name": "S", "first_seq": 1 << 62})["state"]["last_seq"] == (1 << 62) - 1
+    assert client.publish_acked("S", b"x")["seq"] == 1 << 62
+
+
 def test_a_domain_answers_under_its_own_prefix() -> None:
     def with_domain(options: object) -> None:
         options.domain = "hub"

@@ -113,6 +113,21 @@ async def test_connz_sorts_cuts_and_finds(monitored: Running, browser: Browser) 
     assert everything["total"] == 3
 
 
+async def test_a_negative_limit_is_none(monitored: Running, browser: Browser) -> None:
+    for name in ("a", "b"):
+        client = await monitored.login(name=name)
+        client.send("SUB x 1")
+        await client.until_pong()
+
+    connections = await browser.document("/connz?limit=-1")
+    subscriptions = await browser.document("/subsz?subs=1&limit=-1")
+    accounts = await browser.document("/jsz?accounts=1&limit=-1")
+
+    assert (connections["num_connections"], connections["limit"]) == (2, 1024)
+    assert (len(subscriptions["subscriptions_list"]), subscriptions["limit"]) == (2, 1024)
+    assert len(accounts["account_details"]) == 1
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -122,6 +137,10 @@ async def test_connz_sorts_cuts_and_finds(monitored: Running, browser: Browser) 
         ("/connz?subs=2", "Error decoding boolean for 'subs': strconv.ParseBool: parsing \"2\": invalid syntax"),
         ("/subsz?test=a..b", "invalid test subject, must be valid publish subject: a..b"),
         ("/accountz?acc=nope", "Account nope does not exist"),
+        (
+            "/healthz?js-enabled-only=x",
+            "Error decoding boolean for 'js-enabled-only': strconv.ParseBool: parsing \"x\": invalid syntax",
+        ),
     ],
 )
 async def test_a_wrong_parameter_is_answered_in_nats_servers_words(browser: Browser, path: str, message: str) -> None:

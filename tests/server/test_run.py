@@ -131,6 +131,46 @@ def test_a_port_in_use_is_fatal() -> None:
     assert f"[FTL] Error listening on port: 127.0.0.1:{port}" in result.stderr
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "port: 99999",
+        "port: -7",
+        'listen: "127.0.0.1:65536"',
+        "port: -1\nhttp_port: 99999",
+        "port: -1\nhttp_port: -5",
+        "port: -1\nwebsocket {port: 99999, no_tls: true}",
+        'port: -1\njetstream {domain: "a.b"}',
+        'port: -1\njetstream {domain: "a b"}',
+        'port: -1\npid_file: "/nonexistent/x.pid"',
+        'port: -1\nclient_advertise: "bad:port:x"',
+        'port: -1\nclient_advertise: "bad:x"',
+        'port: -1\nclient_advertise: "[::1:5"',
+        'port: -1\ntls {cert_file: "x"}',
+        'port: -1\ntls {key_file: "x"}',
+    ],
+    ids=lambda settings: settings.replace("\n", ", "),
+)
+def test_a_setting_that_cannot_be_is_fatal_in_the_words_of_nats_server(settings: str, tmp_path: Path) -> None:
+    reference = nats_server_command()
+    if reference is None:
+        pytest.skip("nats-server is not installed")
+    file = tmp_path / "a.conf"
+    file.write_text(settings)
+
+    ours, theirs = run("-c", str(file)), run("-c", str(file), command=reference)
+
+    assert ours.returncode == theirs.returncode == 1
+    assert last_words(ours) == last_words(theirs)
+
+
+def last_words(result: subprocess.CompletedProcess[str]) -> list[str]:
+    """Why a server ended, without the time and the names of process and program."""
+    last_line = result.stderr.strip().splitlines()[-1]
+    return words(last_line.rpartition("[FTL] ")[2])
+
+
 @pytest.mark.parametrize(
     ("number", "name"), [(signal.SIGTERM, "terminated"), (signal.SIGINT, "interrupt")], ids=["TERM", "INT"]
 )

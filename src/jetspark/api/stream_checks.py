@@ -51,6 +51,10 @@ class StreamContext:
     reserved_storage_bytes: int = 0
 
 
+# Sequences are signed 64-bit numbers here: this leaves room for as many messages as anybody will send.
+FIRST_SEQUENCE_MAX: Final = 1 << 62
+
+
 def _invalid(reason: str) -> ApiError:
     return make(ErrorCode.STREAM_INVALID_CONFIG, err=reason)
 
@@ -125,6 +129,8 @@ def check_stream_update(
 def check_stream_config(config: StreamConfig, context: StreamContext, *, pedantic: bool = False) -> StreamConfig:
     """The rules that hold for creates and updates alike; gives the configuration with its defaults filled in."""
     _check_texts(config)
+    if config.first_seq > FIRST_SEQUENCE_MAX:
+        raise _invalid(f"first sequence above {FIRST_SEQUENCE_MAX} is not supported")
     config = _with_counts(config, pedantic=pedantic)
     config = _with_times(config, context.server_limits, pedantic=pedantic)
     _check_counter(config)

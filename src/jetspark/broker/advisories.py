@@ -48,15 +48,13 @@ class Announcer:
         consumer = self._consumer
         return is_heard(consumer.account, f"$JS.EVENT.ADVISORY.CONSUMER.{kind}.{consumer.stream.name}.{consumer.name}")
 
-    def sample(self, entry: PendingEntry, stream_seq: i64, consumer_seq: i64) -> None:
+    def sample(self, entry: PendingEntry, stream_seq: i64, consumer_seq: i64, deliveries: i64) -> None:
         """The ack metric, for the configured share of acknowledgements."""
         consumer = self._consumer
         percent = consumer.sample_percent
         if percent < 100 and consumer.broker.random_index(100) >= percent:
             return
-        consumer.broker.observer.acknowledged(
-            consumer, consumer.broker.now_ns - entry.delivered_ts_ns, entry.deliveries
-        )
+        consumer.broker.observer.acknowledged(consumer, consumer.broker.now_ns - entry.delivered_ts_ns, deliveries)
         if not is_heard(consumer.account, f"$JS.EVENT.METRIC.CONSUMER.ACK.{consumer.stream.name}.{consumer.name}"):
             return
         event = advisories.consumer_ack(
@@ -66,7 +64,7 @@ class Announcer:
             consumer_seq=consumer_seq,
             stream_seq=stream_seq,
             ack_time_ns=consumer.broker.now_ns - entry.delivered_ts_ns,
-            deliveries=entry.deliveries,
+            deliveries=deliveries,
         )
         announce(consumer.account, event)
 

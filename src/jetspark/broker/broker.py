@@ -138,8 +138,11 @@ class Broker(TimerOwner):
         session.halted = True
         self.sessions.pop(session.session_id, None)
         self.system.disconnected(session)
-        for subscription in list(session.subscriptions.values()):
+        # Monitoring still shows what a closed connection had subscribed to.
+        had = dict(session.subscriptions)
+        for subscription in had.values():
             session.remove_subscription(subscription)
+        session.subscriptions = had
         waiting = session.paused_consumers
         session.paused_consumers = []
         for consumer in waiting:

@@ -74,7 +74,8 @@ class FeatureSet(StreamFeatures):
             transform = config.subject_transform
             self.rewriter = SubjectRewriter(stream.broker, transform.src, transform.dest)
         self.republisher: Republisher | None = None
-        if config.republish is not None:
+        # Without a destination there is nothing to do, though the configuration says so.
+        if config.republish is not None and config.republish.dest:
             self.republisher = Republisher(stream, config.republish)
             self.republishes = True
         has_origin = config.mirror is not None or bool(config.sources)

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mypy_extensions import i64
 
+from jetspark.api.connect_options import read_connect
+from jetspark.api.error_codes import ApiError
 from jetspark.broker import runs
 from jetspark.broker.gate import ACCEPT, PENDING
 from jetspark.broker.interest import Subscription
 from jetspark.broker.permissions import Permissions
 from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
-from jetspark.protocol.parser import OpHandler, Parser
+from jetspark.protocol.parser import CONTROL_LINE_EXCEEDED, OpHandler, Parser
 from jetspark.protocol.subjects import is_valid_subject, matches
 
 if TYPE_CHECKING:
@@ -139,12 +141,13 @@ class Session(OpHandler):
     # -- operations (OpHandler) --------------------------------------------------------------------------------
 
     def on_connect(self, document: bytes) -> None:
-        try:
-            connect = json.loads(document)
-        except ValueError:
+        if len(document) > self.parser.max_control_line:
+            self.send_error(CONTROL_LINE_EXCEEDED)
             self.close(REASON_PROTOCOL)
             return
-        if not isinstance(connect, dict):
+        try:
+            connect = read_connect(document, self.connect_options)
+        except ApiError:
             self.close(REASON_PROTOCOL)
             return
         self.connect_options = connect
@@ -182,20 +185,20 @@ class Session(OpHandler):
             self.parser.resume()
 
     def _apply_connect(self, connect: dict[str, Any]) -> bool:
-        self.verbose = connect.get("verbose", True) is True
-        self.pedantic = connect.get("pedantic", True) is True
-        self.echo = connect.get("echo", True) is True
-        self.headers = connect.get("headers", False) is True
-        self.no_responders = connect.get("no_responders", False) is True
-        protocol = connect.get("protocol", 0)
-        self.name = str(connect.get("name") or "")
-        self.language = str(connect.get("lang") or "")
-        self.version = str(connect.get("version") or "")
+        self.verbose = connect.get("verbose", True)
+        self.pedantic = connect.get("pedantic", True)
+        self.echo = connect.get("echo", True)
+        self.headers = connect.get("headers", False)
+        self.no_responders = connect.get("no_responders", False)
+        protocol: int = connect.get("protocol", 0)
+        self.name = connect.get("name", "")
+        self.language = connect.get("lang", "")
+        self.version = connect.get("version", "")
         if protocol not in (0, 1):
             self.send_error("invalid client protocol")
             self.close(REASON_PROTOCOL)
             return False
-        self.protocol = int(protocol)
+        self.protocol = protocol
         if self.no_responders and not self.headers:
             self.send_error("no responders requires headers support")
             self.close(REASON_PROTOCOL)

@@ -10,7 +10,7 @@ from jetspark.broker.session import Session
 from jetspark.protocol.subjects import collides
 from jetspark.server.describe import uptime
 from jetspark.server.options import GLOBAL_ACCOUNT
-from jetspark.server.query import LIMIT_DEFAULT, BadQuery, Query
+from jetspark.server.query import BadQuery, Query
 
 if TYPE_CHECKING:
     from jetspark.server.server import Server
@@ -31,8 +31,7 @@ class ConnzRequest:
             self.shows_subscriptions = query.flag("subs")
         self.shows_login = query.flag("auth")
         self.sort = query.text("sort")
-        self.offset = max(0, query.number("offset"))
-        self.limit = query.number("limit") or LIMIT_DEFAULT
+        self.offset, self.limit = query.page()
         self.session_id = query.number("cid")
         self.user = query.text("user")
         self.account = query.text("acc")
@@ -62,6 +61,8 @@ def connz(server: Server, query: Query) -> dict[str, Any]:
         chosen = [entry for entry in found if entry[0].session_id == request.session_id]
         request.limit = 1
     else:
+        # The total counts those of other users, too.
+        found = [entry for entry in found if request.user in ("", entry[0].user_name)]
         chosen = _sorted(found, request.sort, now_ns)[request.offset : request.offset + request.limit]
     infos = [_info(server, entry, request, now_ns) for entry in chosen]
     return _document(server.server_id, now_ns, infos, total, request)
@@ -91,8 +92,6 @@ def _select(server: Server, request: ConnzRequest) -> list[Entry]:
 
 
 def _is_wanted(session: Session, request: ConnzRequest) -> bool:
-    if request.user and session.user_name != request.user:
-        return False
     if request.account and session.account.name != request.account:
         return False
     if request.filter_subject and request.account:
@@ -176,8 +175,13 @@ def _add_subscriptions(info: dict[str, Any], session: Session, request: ConnzReq
         ]
     elif request.shows_detail:
         info["subscriptions_list_detail"] = [
-            subscription_detail(subscription) for subscription in session.subscriptions.values()
+            {**_owner(session), **subscription_detail(subscription)} for subscription in session.subscriptions.values()
         ]
+
+
+def _owner(session: Session) -> dict[str, str]:
+    """Whose subscription it was is told of closed connections only."""
+    return {"account": session.account.name, "account_tag": session.account.name} if session.closed else {}
 
 
 def subscription_detail(subscription: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.info import consumer_fields, stream_fields, stream_state
 from jetspark.broker.options import API_LEVEL
 from jetspark.broker.stream import Stream
-from jetspark.server.query import LIMIT_DEFAULT, BadQuery, Query
+from jetspark.server.query import BadQuery, Query
 
 if TYPE_CHECKING:
     from jetspark.server.server import Server
@@ -69,7 +69,7 @@ def jsz(server: Server, query: Query) -> dict[str, Any]:
     shows_accounts = query.flag("accounts") or shows_streams
     shows_config = query.flag("config")
     wanted = query.text("acc")
-    offset, limit = max(0, query.number("offset")), query.number("limit") or LIMIT_DEFAULT
+    offset, limit = query.page()
     stamp = {"server_id": server.server_id, "now": format_time(server.clock.now_ns())}
     if not server.broker.options.jetstream:
         config = {"max_memory": 0, "max_storage": 0}
@@ -83,9 +83,11 @@ def jsz(server: Server, query: Query) -> dict[str, Any]:
         "limits": jetstream_limits(server),
         **_sums(streams),
     }
-    if shows_accounts:
-        chosen = [account for account in accounts if wanted in ("", account.name)]
-        page = chosen if wanted else chosen[offset : offset + limit]
+    # An account by name is shown on its own; one that is not there is as good as none named.
+    page = [account for account in accounts if account.name == wanted]
+    if not page and shows_accounts:
+        page = accounts[offset : offset + limit]
+    if page:
         document["account_details"] = [
             _account_detail(server, account, shows_streams, shows_consumers, shows_config) for account in page
         ]

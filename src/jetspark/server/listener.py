@@ -7,17 +7,23 @@ Not known here: what is said on the connections.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections.abc import Callable
 from typing import Final
 
 # As many as the kernel allows to wait between two turns of the loop; thousands of clients may come back at once.
 _BACKLOG: Final = 4096
+_PORT_MAX: Final = 65535
+_PORT_FREE: Final = -1
 
 
 def open_socket(host: str, port: int) -> socket.socket:
     """A listening socket on the first address the host stands for; raises OSError."""
-    wanted_port = 0 if port < 0 else port
+    if not _PORT_FREE <= port <= _PORT_MAX:
+        # The C library would take the lower 16 bits of it.
+        raise OSError(f"listen tcp: address {port}: invalid port")
+    wanted_port = 0 if port == _PORT_FREE else port
     is_any = host in ("", "0.0.0.0", "::")
     found = socket.getaddrinfo(
         None if is_any and host != "0.0.0.0" else host, wanted_port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -55,6 +61,24 @@ class Listener:
         if self._server is not None:
             self._server.close()
             self._server = None
+
+
+def split_host_port(text: str, default_port: int) -> tuple[str, int]:
+    """An address with or without a port, where 0 and -1 stand for none; raises ValueError in Go's words."""
+    host, colon, port = text.rpartition(":")
+    if text.startswith("["):
+        if "]" not in text:
+            raise ValueError(f"address {text}: missing ']' in address")
+        if text.endswith("]"):
+            return text[1:-1], default_port
+        host = host.strip("[]")
+    elif not colon:
+        return text, default_port
+    elif ":" in host:
+        raise ValueError(f"address {text}: too many colons in address")
+    if re.fullmatch("[+-]?[0-9]+", port) is None:
+        raise ValueError(f'strconv.Atoi: parsing "{port}": invalid syntax')
+    return host, default_port if int(port) in (0, _PORT_FREE) else int(port)
 
 
 def join_host_port(host: str, port: int) -> str:

@@ -22,6 +22,7 @@ from jetspark.server.jsz import jsz
 from jetspark.server.listener import join_host_port, open_socket
 from jetspark.server.metrics import Metrics
 from jetspark.server.observations import Observations
+from jetspark.server.options import OptionsError
 from jetspark.server.peersz import gatewayz, leafz, routez
 from jetspark.server.query import BadQuery, Query
 from jetspark.server.subsz import accountz, accstatz, subsz
@@ -85,7 +86,10 @@ class Monitor:
 
     async def _listen(self, scheme: str, port: int) -> int:
         assert self._runner is not None
-        listening = open_socket(self.host, port)
+        try:
+            listening = open_socket(self.host, port)
+        except OSError as error:
+            raise OptionsError(f"Can't start monitoring: can't listen to the monitor port: {error}") from None
         options = self._server.options
         context = None
         if scheme == "https" and options.tls is not None:
@@ -108,9 +112,10 @@ class Monitor:
         base = "/" + self._server.options.http_base_path.strip("/")
         # Only the dashboard's forms send anything: a message as JSON text, which is longer than the message.
         application = web.Application(client_max_size=4 * self._server.options.max_payload_bytes + 65536)
-        application.router.add_get(base, self._index)
+        # Any method will do, as in nats-server: nothing is changed here.
+        application.router.add_route("*", base, self._index)
         if base != "/":
-            application.router.add_get(base + "/", self._index)
+            application.router.add_route("*", base + "/", self._index)
         prefix = base.rstrip("/")
         documents: dict[str, Document] = {
             "varz": lambda server, query: varz(server, self._counts),
@@ -126,9 +131,9 @@ class Monitor:
             "ipqueuesz": lambda server, query: {},
         }
         for name, document in documents.items():
-            application.router.add_get(f"{prefix}/{name}", self._handler(name, document))
-        application.router.add_get(f"{prefix}/healthz", self._health)
-        application.router.add_get(f"{prefix}/raftz", _no_raft)
+            application.router.add_route("*", f"{prefix}/{name}", self._handler(name, document))
+        application.router.add_route("*", f"{prefix}/healthz", self._health)
+        application.router.add_route("*", f"{prefix}/raftz", _no_raft)
         application.router.add_get(f"{prefix}/metrics", self._metrics_text)
         if self._dashboard is not None:
             self._dashboard.register(application, f"{prefix}/dashboard")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jetspark.api.timestamps import format_duration
+from jetspark.protocol.subjects import is_valid_subject
 
 SECOND_NS: Final = 1_000_000_000
 MINUTE_NS: Final = 60 * SECOND_NS
@@ -234,9 +235,19 @@ def validate(options: Options) -> None:
         raise OptionsError("error resolving system account: account missing")
     if options.no_auth_user:
         _validate_no_auth_user(options, options.no_auth_user)
+    if options.jetstream.domain:
+        _validate_domain(options.jetstream.domain)
     _validate_monitoring(options)
     if options.websocket.port:
         _validate_websocket(options)
+
+
+def _validate_domain(domain: str) -> None:
+    if any(character in domain for character in ".*>"):
+        raise OptionsError("invalid domain name: may not contain ., * or >")
+    subject = f"$JS.{domain}.API.>"
+    if not is_valid_subject(subject.encode()):
+        raise OptionsError(f'invalid domain name: derived "{subject}" is not a valid subject')
 
 
 def _validate_monitoring(options: Options) -> None:

@@ -224,7 +224,15 @@ def read_tls(node: Node, problems: Problems) -> TlsOptions:
         if handler is None:
             raise wrong(value, f'error parsing tls config, unknown field "{key}"')
         handler(value)
+    _check_pair(node, tls)
     return tls
+
+
+def _check_pair(node: Node, tls: TlsOptions) -> None:
+    """A certificate is of no use without its key."""
+    if bool(tls.cert_file) != bool(tls.key_file):
+        missing = "key_file" if tls.cert_file else "cert_file"
+        raise wrong(node, f"missing '{missing}' in TLS configuration")
 
 
 def _handshake_first(node: Node, tls: TlsOptions) -> None:

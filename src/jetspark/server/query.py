@@ -33,6 +33,11 @@ class Query:
             return True
         raise BadQuery(f"Error decoding boolean for '{name}': strconv.ParseBool: parsing \"{text}\": invalid syntax")
 
+    def page(self) -> tuple[int, int]:
+        """Where the part of a list that is shown starts and how long it may be; a negative number is none."""
+        offset, limit = self.number("offset"), self.number("limit")
+        return max(0, offset), limit if limit > 0 else LIMIT_DEFAULT
+
     def number(self, name: str) -> int:
         text = self.text(name)
         if not text:

@@ -92,7 +92,7 @@ async def _serve(line: CommandLine, options: Options) -> int:
         server.logger.fatal(str(error))
         return 1
     except OSError as error:
-        server.logger.fatal(f"Error listening on port: {join_host_port(options.host, options.port)}, {error}")
+        server.logger.fatal(f'Error listening on port: {join_host_port(options.host, options.port)}, "{error}"')
         return 1
     gc.collect()
     gc.freeze()
@@ -173,5 +173,8 @@ def _write_files(server: Server) -> list[Path]:
             path.write_text(text, encoding="utf-8")
             written.append(path)
         except OSError as error:
+            if str(path) == options.pid_file:
+                reason = str(error.strerror).lower()
+                raise OptionsError(f"Could not write pidfile: open {path}: {reason}") from None
             server.logger.error(f"Could not write {path}: {error}")
     return written

@@ -24,7 +24,7 @@ from jetspark.server.committer import Committer
 from jetspark.server.connection import Connection
 from jetspark.server.edge import Edge
 from jetspark.server.identity import PREFIX_CURVE, encode_key, new_server_id
-from jetspark.server.listener import Listener, join_host_port
+from jetspark.server.listener import Listener, join_host_port, split_host_port
 from jetspark.server.log import Logger, logger_from
 from jetspark.server.observations import CommitFigures
 from jetspark.server.options import Options, OptionsError, TlsOptions, validate
@@ -87,6 +87,7 @@ class Server:
         """
         loop = asyncio.get_running_loop()
         self.loop = loop
+        is_open = False
         banner.starting(self.logger, self.name, self.server_id, self.options)
         self.gate = ServerGate(self.options, loop, os.urandom)
         try:
@@ -106,14 +107,18 @@ class Server:
             await self._start_monitor()
             await self._start_jetstream()
             await self._open_ports()
+            is_open = True
+            self._set_advertised_address()
+            self.edge.perform()
+            services.events.start()
+            self.is_ready = True
+            before_ready()
         except BaseException:
+            self.is_ready = False
+            if is_open:
+                await self._accept_nobody()
             await self._release()
             raise
-        self._set_advertised_address()
-        self.edge.perform()
-        services.events.start()
-        self.is_ready = True
-        before_ready()
         self.logger.info(f"Listening for client connections on {join_host_port(self.host, self.port)}")
         self.logger.info("Server is ready")
 
@@ -254,9 +259,13 @@ class Server:
         options = self.broker.options
         options.host, options.port = self.host, self.port
         if self.options.client_advertise:
-            host, _, port = self.options.client_advertise.rpartition(":")
-            options.host = (host or self.options.client_advertise).strip("[]")
-            options.port = int(port) if host and port.isdigit() else self.port
+            try:
+                options.host, options.port = split_host_port(self.options.client_advertise, self.port)
+            except ValueError as error:
+                value = self.options.client_advertise
+                raise OptionsError(
+                    f"Error setting server INFO with ClientAdvertise value of {value}, err={error}"
+                ) from None
 
     # -- what others ask ---------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from jetspark.broker.account import Account
 from jetspark.broker.interest import Subscription
 from jetspark.protocol.subjects import is_literal, matches
 from jetspark.server.connz import subscription_detail
-from jetspark.server.query import LIMIT_DEFAULT, BadQuery, Query
+from jetspark.server.query import BadQuery, Query
 
 if TYPE_CHECKING:
     from jetspark.server.server import Server
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def subsz(server: Server, query: Query) -> dict[str, Any]:
     shows_list = query.flag("subs")
-    offset, limit = max(0, query.number("offset")), query.number("limit") or LIMIT_DEFAULT
+    offset, limit = query.page()
     wanted, test = query.text("acc"), query.text("test")
     if test and not is_literal(test.encode()):
         raise BadQuery(f"invalid test subject, must be valid publish subject: {test}")

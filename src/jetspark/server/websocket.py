@@ -14,7 +14,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from jetspark.broker.session import REASON_CLIENT, REASON_SHUTDOWN, REASON_STALE
 from jetspark.server.listener import join_host_port, open_socket
-from jetspark.server.options import WebsocketOptions
+from jetspark.server.options import OptionsError, WebsocketOptions
 from jetspark.server.tls import ssl_context
 
 if TYPE_CHECKING:
@@ -138,7 +138,10 @@ class WebsocketListener:
         application.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_STOP_TIMEOUT_S)
         await self._runner.setup()
-        listening = open_socket(self._options.host, self._options.port)
+        try:
+            listening = open_socket(self._options.host, self._options.port)
+        except OSError as error:
+            raise OptionsError(f"Unable to listen for websocket connections: {error}") from None
         self.port = listening.getsockname()[1]
         context = ssl_context(self._options.tls) if self._options.tls is not None else None
         self._site = web.SockSite(self._runner, listening, ssl_context=context)

@@ -183,6 +183,17 @@ def acks_with_headers(run: Run) -> None:
 
 
 @scenario()
+def an_ack_sample_counts_the_deliveries_up_to_the_one_acknowledged(run: Run) -> None:
+    five(run, sample_freq="100", ack_wait=SECOND // 4)
+    metrics = run.subscribe("$JS.EVENT.METRIC.CONSUMER.ACK.S.C")
+    [first] = run.fetch("S", "C", 1)
+    for again in run.pull("S", "C", {"batch": 5, "expires": SECOND}).take(5)[4:]:
+        run.record("again", reply=again.reply.split(".")[4])
+    run.ack(first)
+    metrics.take(1)
+
+
+@scenario()
 def ack_samples_are_published(run: Run) -> None:
     five(run, sample_freq="100")
     metrics = run.subscribe("$JS.EVENT.METRIC.CONSUMER.ACK.S.C")

@@ -238,6 +238,67 @@ def bad_connect_json_closes_silently(run: Run) -> None:
 
 
 @scenario(PLAIN)
+def connect_options_are_read_as_go_reads_them(run: Run) -> None:
+    for options in (
+        b'{"Verbose":false,"PEDANTIC":false,"Headers":true}',
+        b'{"verbose":null,"name":null,"protocol":null}',
+        b'{"verbose":false,"verbose":true}',
+        b'{"verbose":false,"unknown":[1,{"a":null}]}',
+        b"null",
+        b'{"verbose":false}\t',
+    ):
+        run.exchange(bare(run), b"CONNECT " + options + b"\r\nSUB a 1\r\n")
+    run.exchange(bare(run), b'CONNECT{"verbose":false}\r\n')
+
+
+@scenario(PLAIN)
+def a_connect_option_of_the_wrong_type_closes_silently(run: Run) -> None:
+    for option in (
+        b'"verbose":"yes"',
+        b'"verbose":1',
+        b'"name":5',
+        b'"protocol":"1"',
+        b'"protocol":1.0',
+        b'"protocol":true',
+        b'"protocol":99999999999999999999',
+        b'"user":1',
+        b'"account":1',
+        b'"a":NaN',
+    ):
+        run.exchange(bare(run), b"CONNECT {" + option + b"}\r\n", until=("EOF",))
+    for line in (b"CONNECT\r\n", b"CONNECT  \r\n", b"CONNECTX {}\r\n", b"CONNECT 5\r\n", b"CONNECT {} {}\r\n"):
+        run.exchange(bare(run), line, until=("EOF",))
+
+
+@scenario(PLAIN)
+def a_connect_line_has_the_limit_of_every_line(run: Run) -> None:
+    for size in (4096, 4097, 5000):
+        padding = b"a" * (size - len(b'{"verbose":false,"name":""}'))
+        line = b'CONNECT {"verbose":false,"name":"' + padding + b'"}\r\n'
+        run.exchange(bare(run), line, until=("EOF",) if size > 4096 else ("PONG",))
+    run.exchange(bare(run), b"CONNECT {" + b" " * 6000, until=("EOF",))
+
+
+@scenario(Server(jetstream=False, config="authorization { token: t }\n", cleanup=False))
+def a_connect_line_too_long_is_said_before_a_login(run: Run) -> None:
+    run.exchange(bare(run), b"CONNECT {" + b" " * 5000 + b"}\r\n", until=("EOF",))
+    run.exchange(bare(run), b"SUB " + b"a" * 5000 + b" 1\r\n", until=("EOF",))
+
+
+@scenario(PLAIN)
+def a_second_connect_keeps_what_it_does_not_name(run: Run) -> None:
+    client = bare(run)
+    run.exchange(client, b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true}\r\n')
+    run.exchange(client, b"CONNECT {}\r\nSUB r 1\r\nPUB nobody r 0\r\n\r\n")
+    run.exchange(client, b'CONNECT {"verbose":1}\r\n', until=("EOF",))
+
+
+@scenario(PLAIN)
+def what_follows_a_ping_is_not_looked_at(run: Run) -> None:
+    run.exchange(bare(run), QUIET + b"PINGX\r\nPONGX\r\n+OKX\r\npingPUB a\r\n")
+
+
+@scenario(PLAIN)
 def bad_protocol_number_closes(run: Run) -> None:
     run.exchange(bare(run), b'CONNECT {"verbose":false,"protocol":2}\r\n', until=("EOF",))
 

@@ -82,6 +82,44 @@ def connz_of_closed_connections(run: Run) -> None:
     run.record("refused", status=status, text=text)
 
 
+@scenario(Server(monitoring=True, own=True))
+def connz_of_a_closed_connection_tells_what_it_had_subscribed_to(run: Run) -> None:
+    run.client.flush()
+    other = run.connect()
+    other.send(b"SUB a.b 1\r\nSUB c q 2\r\n")
+    other.flush()
+    other.close()
+    for query in ("", "&subs=1", "&subs=detail"):
+        for _ in range(100):
+            if json.loads(get(run, "/connz?state=closed")[2])["total"]:
+                break
+        item = record_shape(run, "/connz?state=closed" + query)["connections"][0]
+        run.record("subscriptions", count=item["subscriptions"], subjects=sorted(item.get("subscriptions_list", [])))
+
+
+@scenario(Server(monitoring=True, own=True))
+def parts_of_lists(run: Run) -> None:
+    run.subscribe("a.b")
+    run.connect().flush()
+    for query in ("limit=-1", "offset=-1", "limit=0", "user=nobody", "user=nobody&acc=$G"):
+        document = record_shape(run, "/connz?" + query)
+        run.record("connz", query, **{name: document[name] for name in ("num_connections", "total", "offset", "limit")})
+    document = record_shape(run, "/subsz?subs=1&test=a.b&limit=-1", "subscriptions_list")
+    run.record("subsz", limit=document["limit"])
+    for query in ("accounts=1&limit=-1", "accounts=1&offset=1", "acc=$G", "acc=$G&offset=5", "acc=NOPE&accounts=1"):
+        document = json.loads(get(run, "/jsz?" + query)[2])
+        run.record("jsz", query, details=shape(document.get("account_details")))
+
+
+@scenario(MONITORED)
+def any_method_reads(run: Run) -> None:
+    for method in ("POST", "HEAD", "PUT", "OPTIONS", "DELETE"):
+        for path in ("/", "/varz", "/connz", "/healthz"):
+            request = urllib.request.Request(f"http://127.0.0.1:{run.server.monitor_port}{path}", method=method)
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                run.record("method", f"{method} {path}", status=answer.status, kind=answer.headers["Content-Type"])
+
+
 @scenario(MONITORED)
 def subsz(run: Run) -> None:
     run.subscribe("a.b", queue="q")
@@ -123,6 +161,10 @@ def healthz(run: Run) -> None:
         "?account=$G&stream=S&consumer=NOPE",
         "?stream=S",
         "?details=true",
+        "?details=1&account=$G&stream=NOPE",
+        "?details=1&account=NOPE",
+        "?details=1&account=$G&stream=S&consumer=NOPE",
+        "?details=1&stream=S",
     ):
         status, content_type, text = get(run, f"/healthz{query}")
         run.record("healthz", query, status=status, content_type=content_type, document=json.loads(text))

@@ -46,6 +46,17 @@ def heartbeats_flow_while_paused(run: Run) -> None:
 
 
 @scenario()
+def requests_that_do_not_wait_for_a_paused_consumer(run: Run) -> None:
+    five(run, pause_until="2099-01-01T00:00:00Z")
+    run.pull("S", "C", {"batch": 2, "no_wait": True}).take_until_status()
+    run.pull("S", "C", {"batch": 2, "no_wait": True, "expires": SECOND // 5}).take_until_status()
+    waiting = run.pull("S", "C", {"batch": 1, "expires": SECOND})
+    run.pull("S", "C", {"batch": 2, "no_wait": True}).take_until_status()
+    waiting.take_until_status()
+    run.consumer_info("S", "C")
+
+
+@scenario()
 def a_pause_ends_by_itself(run: Run) -> None:
     five(run)
     advisories = run.subscribe("$JS.EVENT.ADVISORY.CONSUMER.PAUSE.S.C")

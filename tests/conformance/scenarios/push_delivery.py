@@ -90,6 +90,18 @@ def deliver_group_needs_a_queue_subscription(run: Run) -> None:
 
 
 @scenario()
+def others_hear_what_a_deliver_group_is_sent(run: Run) -> None:
+    filled(run)
+    listeners = [run.subscribe("d"), run.subscribe("d.>"), run.subscribe("*"), run.subscribe("d", queue="other")]
+    run.consumer("S", "P", deliver_subject="d", deliver_group="g", idle_heartbeat=SECOND // 4, quiet=True)
+    listeners[0].nothing()
+    member = run.subscribe("d", queue="g")
+    for listener in (member, listeners[0], listeners[2], listeners[3]):
+        listener.take(4)
+    listeners[1].nothing()
+
+
+@scenario()
 def idle_heartbeats_while_bound(run: Run) -> None:
     filled(run)
     listener = run.subscribe("d")

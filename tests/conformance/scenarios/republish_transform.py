@@ -97,3 +97,15 @@ def settings_may_change(run: Run) -> None:
     run.update_stream("S", subject_transform={"src": "S.a", "dest": "S.z"})
     run.publish("S.a", "renamed")
     run.stream_info("S", {"subjects_filter": ">"})
+
+
+@scenario()
+def a_republish_without_a_destination_goes_nowhere(run: Run) -> None:
+    for source in (">", "R.a", ""):
+        run.stream("R", republish={"src": source, "dest": ""})
+        listener = run.subscribe(">")
+        run.client.publish("R.a", b"x")
+        listener.take(1)
+        listener.nothing()
+        listener.close()
+        run.api("STREAM.DELETE.R")

@@ -139,3 +139,24 @@ def old_and_empty_bodies_mean_the_same(run: Run) -> None:
     run.api("STREAM.NAMES", b"{}")
     run.api("STREAM.INFO.S", b"{}")
     run.api("STREAM.DELETE.S", b"{}")
+
+
+@scenario(Server(own=True))
+def what_the_api_counts(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.stream("D", deny_delete=True, quiet=True)
+    run.consumer("S", "C", quiet=True)
+    audits = run.subscribe("$JS.EVENT.ADVISORY.API")
+    for verb, body in (
+        ("STREAM.MSG.DELETE.S", {"seq": 1}),
+        ("STREAM.MSG.DELETE.D", {"seq": 1}),
+        ("STREAM.MSG.DELETE.NOPE", {"seq": 1}),
+        ("STREAM.MSG.DELETE.S", {"seq": "x"}),
+        ("CONSUMER.RESET.S.C", None),
+        ("CONSUMER.RESET.S.C", {"seq": "x"}),
+        ("STREAM.INFO.NOPE", None),
+    ):
+        run.api(verb, body)
+        run.record("counted", verb, api=run.api("INFO", quiet=True)["api"])
+    audits.take(12)
+    audits.nothing()

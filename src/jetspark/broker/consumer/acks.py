@@ -62,7 +62,7 @@ def acknowledge(consumer: Consumer, stream_seq: i64, consumer_seq: i64, deliveri
         if consumer.sample_percent > 0:
             entry = consumer.state.pending.get(stream_seq)
             if entry is not None:
-                consumer.announcer.sample(entry, stream_seq, consumer_seq)
+                consumer.announcer.sample(entry, stream_seq, consumer_seq, deliveries)
         acknowledge_one(consumer, stream_seq)
     if was_stalled and not is_full(consumer):
         consumer.deliver()

@@ -317,7 +317,11 @@ class Consumer(TimerOwner):
 
     def deliver(self) -> None:
         """Hand out what can be handed out now."""
-        if self._delivering or self.deleted or self.is_starting or self.waits_for_drain or self.lifecycle.is_paused:
+        if self._delivering or self.deleted or self.is_starting or self.waits_for_drain:
+            return
+        if self.lifecycle.is_paused:
+            # For a request that does not wait, there is nothing now.
+            self.pulls.end_no_wait()
             return
         self._delivering = True
         try:

@@ -129,15 +129,10 @@ class PushFlow(TimerOwner):
     def _target(self) -> Subscription | None:
         """The one subscription that gets the next message; None when the general way must decide."""
         route = self._listeners()
-        if not self.group:
-            if len(route.plain) == 1 and not route.queues:
-                return route.plain[0]
-            if not route.plain and len(route.queues) == 1:
-                return self._consumer.account.choose_member(None, route.queues[0])
-            return None
-        for members in route.queues:
-            if members and members[0].queue == self.group:
-                return self._consumer.account.choose_member(None, members)
+        if len(route.plain) == 1 and not route.queues:
+            return route.plain[0]
+        if not route.plain and len(route.queues) == 1:
+            return self._consumer.account.choose_member(None, route.queues[0])
         return None
 
     # -- delivering ------------------------------------------------------------------------------------------------
@@ -212,7 +207,7 @@ class PushFlow(TimerOwner):
         self._send(FLOW_REQUEST, self._flow_subject)
 
     def _send(self, block: bytes, reply: bytes) -> None:
-        """A status message, to a member of the group or to all listeners."""
+        """A status message, to whom a message would go."""
         consumer = self._consumer
         target = self._target()
         if target is not None:

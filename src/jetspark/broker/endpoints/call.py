@@ -38,6 +38,9 @@ class ApiCall:
         self.body = body
         # The type of the answer, known once the endpoint is.
         self.response_type: str = ""
+        # As nats-server has it: a reset is neither counted nor audited, and a message that is not there no error.
+        self.is_counted: bool = True
+        self.is_error_counted: bool = True
 
     def is_strict(self) -> bool:
         return self.broker.options.strict
@@ -62,15 +65,18 @@ class ApiCall:
 
     def fail(self, error: ApiError) -> None:
         """An error changed nothing, so it leaves at once."""
-        self.jetstream.api_errors += 1
-        self.broker.api_errors += 1
+        if self.is_counted and self.is_error_counted:
+            self.jetstream.api_errors += 1
+            self.broker.api_errors += 1
         self._finish(responses.error(self.response_type, error), False)
 
     def _finish(self, document: dict[str, Any], held: bool) -> None:
-        self.jetstream.api_total += 1
-        self.broker.api_total += 1
         body = responses.encode_json(document)
         self.send(body, held)
+        if not self.is_counted:
+            return
+        self.jetstream.api_total += 1
+        self.broker.api_total += 1
         if announcements.is_heard(self.account, f"{ADVISORY_PREFIX}.API"):
             self._audit(body)
 

@@ -62,6 +62,7 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
     if consumer is None:
         # The consumer itself would listen here; without it nobody answers.
         return
+    call.is_counted = False
     request = parse_reset_request(call.body)
     seq = reset_seq(consumer, bounded_sequence(request.seq))
     jumps.restart_at(consumer, seq)

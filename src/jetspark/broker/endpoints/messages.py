@@ -61,6 +61,7 @@ def delete(call: ApiCall, names: list[str], rest: str) -> None:
         raise make(ErrorCode.STREAM_SEALED)
     if stream.config.deny_delete:
         raise make(ErrorCode.STREAM_MSG_DELETE_FAILED, err="message delete not permitted")
+    call.is_error_counted = False
     store = stream.store
     seq = bounded_sequence(request.seq)
     if not stream.in_memory and seq > store.last_seq:

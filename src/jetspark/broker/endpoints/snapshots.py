@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from jetspark.api import responses
 from jetspark.api.error_codes import ErrorCode, make
-from jetspark.api.requests import parse_restore_request, parse_snapshot_request
+from jetspark.api.requests import is_empty_body, parse_restore_request, parse_snapshot_request
 from jetspark.broker.endpoints.call import ApiCall
 from jetspark.broker.info import stream_state
 from jetspark.broker.restores import checked_config
@@ -18,8 +18,11 @@ from jetspark.broker.snapshots import Snapshot
 
 def snapshot(call: ApiCall, names: list[str], rest: str) -> None:
     """STREAM.SNAPSHOT.<stream>"""
-    request = parse_snapshot_request(call.body, strict=call.is_strict())
+    if is_empty_body(call.body):
+        raise make(ErrorCode.BAD_REQUEST)
+    # Before the body is read: who asks for a stream that is not there learns that first.
     stream = call.jetstream.stream(names[0])
+    request = parse_snapshot_request(call.body, strict=call.is_strict())
     state = stream_state(stream)
     if request.no_consumers:
         state = replace(state, consumer_count=0)
