@@ -184,3 +184,11 @@ async def test_rows_consumed_in_order_leave_no_consumer(jetstream: JetStream, st
     async with consumer.consume_arrow(batch_rows=3) as batches:
         assert (await anext(batches)).num_rows == 3
     assert await stream.consumer_names() == []
+
+
+@pytest.mark.parametrize(
+    "settings", [{"ack_policy": "explicit"}, {"durable_name": "d"}, {"deliver_group": "g"}], ids=str
+)
+async def test_settings_that_do_not_go_with_order_are_refused(stream: Stream, settings: dict[str, str]) -> None:
+    with pytest.raises(errors.OrderedOptionError, match="ordered consumer"):
+        await stream.ordered_consumer(**settings)

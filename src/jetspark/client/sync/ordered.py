@@ -27,6 +27,7 @@ from jetspark.client.errors import (
     HeartbeatMissedError,
     JetsparkError,
     NoRespondersError,
+    OrderedOptionError,
     PullUnavailableError,
     RequestTimeoutError,
 )
@@ -49,6 +50,8 @@ INACTIVE_THRESHOLD_S = 300.0
 HEARTBEAT_S = 5.0
 # Waits between tries to make the consumer again; it goes on as long as the stream exists.
 RETRY_WAIT_S = 0.25
+# Settings it has no use for, or that would make its consumers somebody else's.
+ORDERED_DECIDES = ("name", "durable_name", "deliver_subject", "deliver_group", "max_deliver", "flow_control")
 RETRY_ERRORS = (RequestTimeoutError, NoRespondersError, ConnectionLostError)
 
 
@@ -70,8 +73,14 @@ class OrderedConsumer(Consumer):
     def __init__(self, stream: Stream, *, name_prefix: str = "", **options: Any) -> None:
         super().__init__(stream, ConsumerInfo.read({"stream_name": stream.name, "name": ""}))
         options.setdefault("inactive_threshold", INACTIVE_THRESHOLD_S)
+        config = consumer_config(None, "", options)
+        for setting in ORDERED_DECIDES:
+            if setting in options:
+                raise OrderedOptionError(f"an ordered consumer decides about {setting} itself: leave it out")
+        if "ack_policy" in options and config.ack_policy != AckPolicy.NONE:
+            raise OrderedOptionError("an ordered consumer has no acks: leave ack_policy out")
         self._config: ConsumerConfig = replace(
-            consumer_config(None, "", options),
+            config,
             ack_policy=AckPolicy.NONE, max_deliver=1, mem_storage=True, num_replicas=1,
         )  # fmt: skip
         with self._link.guard:
