@@ -106,6 +106,18 @@ def test_a_restored_snapshot_is_the_same_stream(driver: BrokerDriver, client: Fa
     assert content(client) == before
 
 
+def test_a_restored_stream_remembers_its_message_ids(driver: BrokerDriver, client: FakeConnection) -> None:
+    fill(client)
+    first = client.publish_acked("s.0", b"once", headers={"Nats-Msg-Id": "id"})
+    data, _ = take_snapshot(driver, client)
+    client.api("STREAM.DELETE.S")
+    restore(driver, client, data)
+
+    again = client.publish_acked("s.0", b"twice", headers={"Nats-Msg-Id": "id"})
+
+    assert again == {"stream": "S", "seq": first["seq"], "duplicate": True}
+
+
 def test_a_restored_stream_survives_a_crash_and_takes_messages(driver: BrokerDriver, client: FakeConnection) -> None:
     fill(client)
     before = content(client)

@@ -241,6 +241,31 @@ async def test_a_lame_duck_tells_its_clients_lets_them_go_and_stops(start_server
         await running.connect()
 
 
+async def test_a_lame_duck_ends_waiting_pulls_and_still_takes_messages(start_server: StartServer) -> None:
+    options = embedded_options()
+    options.lame_duck_grace_ns, options.lame_duck_duration_ns = 10 * SECOND_NS, 30 * SECOND_NS
+    running = await start_server(options)
+    client = await running.login(headers=True)
+    client.send("SUB in 1", "PUB $JS.API.STREAM.CREATE.S in 12", '{"name":"S"}')
+    assert (await client.line()).startswith("MSG in 1 ")
+    await client.line()
+    consumer = '{"stream_name":"S","config":{"durable_name":"C"}}'
+    client.send(f"PUB $JS.API.CONSUMER.CREATE.S.C in {len(consumer)}", consumer)
+    assert (await client.line()).startswith("MSG in 1 ")
+    await client.line()
+    client.send("PUB $JS.API.CONSUMER.MSG.NEXT.S.C in 11", '{"batch":1}')
+    await client.until_pong()
+
+    running.server.enter_lame_duck()
+
+    assert (await client.line()).startswith("HMSG in 1 ")
+    assert await client.line() == "NATS/1.0 409 Server Shutdown"
+    assert [await client.line() for _ in range(4)][2:] == ["", ""]
+    client.send("PUB S in 1", "x")
+    assert (await client.line()).startswith("MSG in 1 ")
+    assert json.loads(await client.line()) == {"stream": "S", "seq": 1}
+
+
 async def test_info_advertises_the_address_the_operator_gave(start_server: StartServer) -> None:
     options = embedded_options(jetstream=False)
     options.client_advertise = "example.org:4333"

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from jetspark.broker.interest import Interest, Route, Subscription
 from jetspark.broker.jetstream import JetStream
-from jetspark.protocol.subjects import collides, has_wildcard
+from jetspark.protocol.subjects import collides, has_wildcard, is_between_servers
 
 if TYPE_CHECKING:
     from jetspark.broker.broker import Broker
@@ -79,7 +79,7 @@ class Account:
             if not handled and reply:
                 session.no_responder(subject, reply)
             return True
-        if subject.startswith(b"$NRG."):
+        if is_between_servers(subject):
             text = subject.decode("utf-8", "replace")
             session.send_error(f'Permissions Violation for Publish to "{text}"')
             return True

@@ -20,7 +20,7 @@ from jetspark.broker.permissions import Permissions
 from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.parser import CONTROL_LINE_EXCEEDED, OpHandler, Parser
-from jetspark.protocol.subjects import is_valid_subject, matches
+from jetspark.protocol.subjects import is_between_servers, is_reserved_reply, is_valid_subject, matches
 
 if TYPE_CHECKING:
     from jetspark.broker.account import Account
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DOLLAR: Final = 36
 UNDERSCORE: Final = 95
+LETTER_G: Final = 71
+LETTER_R: Final = 82
 
 # Deliveries from streams pause when this much output waits for one connection, and go on when it has been sent:
 # a stored message can wait, so nobody needs to be cut off for it.
@@ -215,9 +217,8 @@ class Session(OpHandler):
         self.in_bytes += len(body)
         if self.guarded and not self._may_publish(subject, reply):
             return
-        if (reply and reply[0] == DOLLAR) or (reply and reply[0] == UNDERSCORE and reply.startswith(b"_R_.")):
-            if reply.startswith(b"$JS.ACK.") or reply.startswith(b"_R_."):
-                self.send_error(f'Permissions Violation for Publish with Reply of "{text_of(reply)}"')
+        if (reply and may_be_reserved(reply)) or (subject and subject[0] == UNDERSCORE and may_be_reserved(subject)):
+            if self._is_reserved(subject, reply):
                 return
         self.account.publish(self, subject, reply, header_size, body)
 
@@ -246,12 +247,21 @@ class Session(OpHandler):
                 return False
         if self.pedantic and not is_publishable(subject):
             self.send_error("Invalid Publish Subject")
-        if subject.startswith(b"$NRG."):
-            self.send_error(f'Permissions Violation for Publish to "{text_of(subject)}"')
+        if self._is_reserved(subject, reply):
             return False
         if self.verbose:
             self.send(b"+OK\r\n")
         return True
+
+    def _is_reserved(self, subject: bytes, reply: bytes) -> bool:
+        """Tell a client that uses a subject of the servers' own."""
+        if is_between_servers(subject):
+            self.send_error(f'Permissions Violation for Publish to "{text_of(subject)}"')
+            return True
+        if is_reserved_reply(reply):
+            self.send_error(f'Permissions Violation for Publish with Reply of "{text_of(reply)}"')
+            return True
+        return False
 
     def _is_allowed_reply(self, subject: bytes) -> bool:
         """Was this the reply subject of a request that came here (allow_responses)?"""
@@ -380,10 +390,6 @@ class Session(OpHandler):
         for subject in gone:
             del self.allowed_replies[subject]
 
-    def send_status(self, subscription: Subscription, subject: bytes, block: bytes) -> None:
-        self.deliver(subscription, subject, b"", len(block), block, self.out)
-        self.mark_dirty()
-
     def no_responder(self, subject: bytes, reply: bytes) -> None:
         """Nobody listens: tell the requester at once, if it can hear that and waits on a plain subscription."""
         if not self.no_responders:
@@ -391,7 +397,9 @@ class Session(OpHandler):
         for subscription in self.account.interest.reply_route(reply).plain:
             if subscription.session is self:
                 block = headers.status_block(503, b"", [(b"Nats-Subject", subject)])
-                self.send_status(subscription, reply, block)
+                # No message: it counts neither here nor towards what the subscription still takes.
+                self.out.put_message(reply, subscription.sid, b"", len(block), block)
+                self.mark_dirty()
                 return
 
     def has_room(self) -> bool:
@@ -405,6 +413,13 @@ class Session(OpHandler):
             self.paused_consumers = []
             for consumer in waiting:
                 consumer.resume_after_drain()
+
+
+def may_be_reserved(subject: bytes) -> bool:
+    """Worth a look: `$…`, `_R…` or `_G…`. Nearly all replies are `_INBOX…`, and this is asked for each."""
+    if subject[0] == DOLLAR:
+        return True
+    return subject[0] == UNDERSCORE and len(subject) > 1 and (subject[1] == LETTER_R or subject[1] == LETTER_G)
 
 
 def text_of(data: bytes) -> str:

@@ -22,7 +22,7 @@ CONTROL_LINE_EXCEEDED: Final = "maximum control line exceeded"
 NEEDS_ARGUMENTS: Final = (b"PUB", b"HPUB", b"SUB", b"UNSUB")
 
 # As nearly all publishes are: no headers, a reply that is no subject of the server's own nor a part of a fast batch.
-_USUAL_PUBLISH: Final = re.compile(rb"PUB (?!\$)(\S+) (?!\$|_R_\.)(\S*[^\sI]) (\d{1,9})\r\n")
+_USUAL_PUBLISH: Final = re.compile(rb"PUB (?!\$|_GR_\.)(\S+) (?!\$|_G?R_\.)(\S*[^\sI]) (\d{1,9})\r\n")
 
 # What the scan of one publish line can say besides a position.
 INCOMPLETE: Final = -1

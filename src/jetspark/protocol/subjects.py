@@ -38,6 +38,20 @@ def is_valid_subject(subject: bytes) -> bool:
     return True
 
 
+def is_between_servers(subject: bytes) -> bool:
+    """A subject that servers keep for talking to each other; clients may listen there, not publish."""
+    if subject.startswith(b"_GR_."):
+        return len(subject) > 5
+    return subject.startswith(b"$NRG.") or (subject.startswith(b"$GR.") and len(subject) > 4)
+
+
+def is_reserved_reply(reply: bytes) -> bool:
+    """A reply subject that only the server itself may ask for."""
+    if reply.startswith(b"$JS.ACK.") or reply.startswith(b"_R_."):
+        return True
+    return is_between_servers(reply) and not reply.startswith(b"$NRG.")
+
+
 def has_wildcard(subject: bytes) -> bool:
     """True when some whole token is `*` or the last one is `>`; `foo*` and `a>b` are plain words."""
     if b"*" not in subject and b">" not in subject:

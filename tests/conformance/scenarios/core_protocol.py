@@ -442,3 +442,23 @@ def a_subscriber_that_does_not_read_is_cut_off(run: Run) -> None:
         pass
     run.record("cut off", errors=[frame.line.decode() for frame in slow.history if frame.op == "-ERR"])
     run.record("cut off", closed=slow.closed, missed=len(slow.messages["1"]) < 300)
+
+
+@scenario(PLAIN)
+def subjects_that_servers_keep_for_themselves(run: Run) -> None:
+    loud = b'CONNECT {"verbose":true,"pedantic":true,"headers":true}\r\n'
+    for subject in (b"_GR_.x", b"_GR_.", b"_GR_x", b"$GR.x", b"$GR.", b"_R_.x", b"$NRG.x", b"$GNR.x", b"_GR_..x"):
+        for options in (QUIET, loud):
+            client = bare(run)
+            run.exchange(client, options + b"SUB a 1\r\n")
+            run.exchange(client, b"PUB " + subject + b" 0\r\n\r\n")
+            run.exchange(client, b"PUB " + subject + b" r 0\r\n\r\nPUB a " + subject + b" 0\r\n\r\n")
+            run.exchange(client, b"HPUB a " + subject + b" 12 12\r\nNATS/1.0\r\n\r\n\r\n")
+
+
+@scenario(PLAIN)
+def nobody_to_answer_does_not_count_towards_an_unsubscribe(run: Run) -> None:
+    client = bare(run)
+    run.exchange(client, QUIET + b"SUB r.* 1\r\nUNSUB 1 1\r\n")
+    run.exchange(client, b"PUB nobody r.1 0\r\n\r\nPUB nobody r.2 0\r\n\r\n")
+    run.exchange(client, b"PUB r.3 0\r\n\r\nPUB r.4 0\r\n\r\n")
