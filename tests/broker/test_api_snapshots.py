@@ -4,14 +4,18 @@ The files in `data` come from nats-server 2.15.1: the archive it sends today, an
 before it sent them. Both hold ten messages on three subjects, some deleted, and a consumer with three outstanding.
 """
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jetspark.broker.recovery import RESTORE_MARK
+from jetspark.store.disk import WRITE_FILE, DiskOp
 from jetspark.testing.broker_driver import BrokerDriver, FakeConnection, Received
 from jetspark.testing.memory_disk import MemoryDisk
+from jetspark.testing.sim_disk import SimDisk
 
 DATA = Path(__file__).parent / "data"
 STREAM_FOLDER = "/store/jetstream/%24G/streams/S"
@@ -374,3 +378,25 @@ def test_a_disk_that_fails_during_an_upload_fails_the_restore(driver: BrokerDriv
     answer = client.replies(inbox)[0].json()
     assert answer["error"]["description"] == "restore failed: storage failure during restore"
     assert json.dumps(client.api("STREAM.NAMES")["streams"]) == "null"
+
+
+@pytest.mark.parametrize("refused", [RESTORE_MARK, "meta.inf"])
+def test_a_restore_whose_notes_the_disk_refuses_leaves_nothing(refused: str) -> None:
+    disk = SimDisk()
+    driver = BrokerDriver(disk)
+    client = driver.connect()
+
+    def refuse(op: DiskOp) -> int:
+        return errno.ENOSPC if op.kind == WRITE_FILE and op.path.endswith(refused) else 0
+
+    disk.fail_when = refuse
+    subject = client.api("STREAM.RESTORE.S", {"config": CONFIG, "state": {}})["deliver_subject"]
+    client.request(subject, (DATA / "snapshot-2.15.s2").read_bytes())
+    inbox = client.start_request(subject)
+    driver.advance(1)
+
+    assert "error" in client.replies(inbox)[0].json()
+    assert client.api("STREAM.NAMES")["streams"] is None
+    disk.fail_when = None
+    driver.advance(1)
+    assert list(disk.files) == []

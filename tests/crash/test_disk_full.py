@@ -139,3 +139,36 @@ async def test_a_purge_makes_room_on_a_full_disk(tmp_path: Path) -> None:
     finally:
         server.kill()
         server.discard()
+
+
+async def test_what_cannot_be_written_is_not_in_force_and_keeps_nobody_from_writing(tmp_path: Path) -> None:
+    server = limited_server(tmp_path)
+    # A description larger than any file may be.
+    too_large = {"metadata": {"large": "x" * (FILE_SIZE_MAX + 1000)}}
+    try:
+        wire = await Wire.open(server.port)
+        await wire.request("$JS.API.STREAM.CREATE.S", {"name": "S", "subjects": ["load.>"]})
+        await wire.request("$JS.API.STREAM.CREATE.B", {"name": "B", "subjects": ["b"]})
+
+        made = await wire.request("$JS.API.STREAM.CREATE.Q", {"name": "Q", "subjects": ["q"], **too_large})
+        config = {"durable_name": "c", "ack_policy": "explicit", **too_large}
+        consumer = await wire.request("$JS.API.CONSUMER.CREATE.S.c", {"stream_name": "S", "config": config})
+        updated = await wire.request("$JS.API.STREAM.UPDATE.B", {"name": "B", "subjects": ["b", "bb"], **too_large})
+
+        codes = [answer["error"]["err_code"] for answer in (made, consumer, updated)]
+        assert codes == [10077, 10077, 10077]
+        stored = await publish_until_stored(wire)
+        assert stored["seq"] == 1
+        assert (await wire.request("$JS.API.STREAM.INFO.B"))["config"]["subjects"] == ["b"]
+        deleted = await wire.request("$JS.API.STREAM.DELETE.B")
+        assert deleted.get("success") is True, deleted
+        wire.close()
+
+        server.restart(kill=True)
+        wire = await Wire.open(server.port)
+        assert (await wire.request("$JS.API.STREAM.NAMES"))["streams"] == ["S"]
+        assert (await wire.request("$JS.API.CONSUMER.NAMES.S"))["consumers"] == []
+        wire.close()
+    finally:
+        server.kill()
+        server.discard()

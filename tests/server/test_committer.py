@@ -70,6 +70,7 @@ async def test_one_failure_fails_the_commit_and_stops_it() -> None:
 
     assert await bench.results.get() == (commit, "No space left on device: /full/b")
     assert performer.done == [(disk.APPEND, "/a")]
+    assert commit.performed_count == 1
     bench.committer.close()
 
 

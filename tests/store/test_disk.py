@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,20 @@ def test_a_full_device_is_an_error_with_its_number(disk: FileDisk) -> None:
         disk.perform(DiskOp(ops.APPEND, "/dev/full", b"x"))
 
     assert caught.value.errno == errno.ENOSPC
+
+
+def test_what_there_was_room_for_is_not_left_behind(disk: FileDisk, tmp_path: Path) -> None:
+    path = tmp_path / "meta.inf"
+    disk.perform(DiskOp(ops.WRITE_FILE, str(path), b"before"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(OSError, match=r"meta\.inf"):
+            disk.perform(DiskOp(ops.WRITE_FILE, str(path), b"x" * 5000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("meta.inf", b"before")]
 
 
 def test_an_unknown_operation_is_refused(disk: FileDisk) -> None:

@@ -258,7 +258,9 @@ class ConsumerModel:
             self.given_up.add(seq)
 
     def note_due(self, now_ns: int) -> None:
-        """The clock is about to be set back: what is due by now stays due."""
+        """The clock is about to be set back: what is due by now stays due, and a pause that is over stays over."""
+        if self.paused_until_ns <= now_ns:
+            self.paused_until_ns = 0
         for owed in self.pending.values():
             if owed.not_before_ns <= now_ns:
                 owed.not_before_ns = 0

@@ -23,8 +23,8 @@ def streams_gone(streams: dict[str, Stream], known: dict[str, KnownStream]) -> l
     return gone
 
 
-def take_back(stream: Stream, known: KnownStream) -> None:
-    """The configuration of a stream, and its consumers."""
+def take_back(stream: Stream, known: KnownStream, places: dict[Consumer, int]) -> None:
+    """The configuration of a stream, and its consumers, which looked for messages from these places on."""
     model = known.model
     if not model.in_memory:
         require(stream.config == known.durable_config, "a refused update is taken back", model.name)
@@ -34,7 +34,7 @@ def take_back(stream: Stream, known: KnownStream) -> None:
         own = stream.consumers.get(name)
         if own is not None:
             if not consumer.in_memory:
-                take_back_consumer(own, consumer)
+                take_back_consumer(own, consumer, places[own])
             continue
         is_refused = not consumer.in_memory and consumer.life.created < Stage.DURABLE
         require(is_refused, "only a consumer that was not durable is taken back", model.name, name)
@@ -44,7 +44,7 @@ def take_back(stream: Stream, known: KnownStream) -> None:
         model.interest_changed()
 
 
-def take_back_consumer(own: Consumer, known: KnownConsumer) -> None:
+def take_back_consumer(own: Consumer, known: KnownConsumer, place_seq: int) -> None:
     """The configuration of a consumer."""
     model = known.model
     require(own.config == known.durable_config, "a refused change of a consumer is taken back", own.name)
@@ -56,7 +56,7 @@ def take_back_consumer(own: Consumer, known: KnownConsumer) -> None:
     model.paused_until_ns = until.unix_ns if until is not None else 0
     if model.patterns != had:
         # What the other filter has passed over stays passed over.
-        model.next_seq = max(model.next_seq, int(own.next_seq))
+        model.next_seq = max(model.next_seq, place_seq)
         model.stream.skipped_below = max(model.stream.skipped_below, model.next_seq)
         model.stream.interest_changed()
 

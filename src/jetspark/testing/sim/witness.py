@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from jetspark.broker.broker import Broker, PendingCommit
+from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.jetstream import JetStream
 from jetspark.testing.sim import placing, refused, replies
 from jetspark.testing.sim.consumer_model import ConsumerModel, Delivery
@@ -38,6 +39,8 @@ class Witness:
         self._floor_before = 0
         self._next_before = 0
         self._had_list = False
+        # Where each consumer looks next, just before a commit ends.
+        self._places: dict[Consumer, int] = {}
 
     def count(self, what: str) -> None:
         """Note that something worth knowing of happened."""
@@ -365,6 +368,13 @@ class Witness:
                 known.model.committed()
         self.leaving = [known for known in self.leaving if known.life.deleted != Stage.DURABLE]
 
+    def committing(self) -> None:
+        """A commit is about to end: consumers may be given a configuration back, and go on from where they stand."""
+        self._places = {}
+        for stream in self.jetstream.streams.values():
+            for own in stream.consumers.values():
+                self._places[own] = int(own.next_seq)
+
     def repair_failed(self) -> None:
         """A commit was refused that only puts right what others have left: nobody waits for it."""
         self.in_flight = None
@@ -381,7 +391,7 @@ class Witness:
             expected.may_fail = True
         self.leaving.extend(refused.streams_gone(self.jetstream.streams, self.streams))
         for known in self.streams.values():
-            refused.take_back(self.jetstream.streams[known.model.name], known)
+            refused.take_back(self.jetstream.streams[known.model.name], known, self._places)
             for made in known.consumers.values():
                 made.marks.failed()
             stream = self.jetstream.streams[known.model.name]

@@ -175,12 +175,13 @@ class World:
         self.note("commit ends", error)
         self.commit = None
         self.broker.now_ns = self.now_ns
-        touched = {stream.name for stream in [*commit.streams, *self.broker._dirty_streams]}
+        self.witness.committing()
         self.broker.commit_done(commit, error)
         if error and commit.repaired_folder:
             self.witness.repair_failed()
         elif error:
-            self.witness.commit_failed(touched, self.now_ns)
+            # Those that have changed since have joined it.
+            self.witness.commit_failed({stream.name for stream in commit.streams}, self.now_ns)
         else:
             self.witness.committed()
         self.drain()
