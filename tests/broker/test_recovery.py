@@ -345,3 +345,24 @@ def test_purged_positions_are_still_so(driver: BrokerDriver, client: FakeConnect
     assert after["delivered"]["stream_seq"] == before["delivered"]["stream_seq"] == 3
     assert after["ack_floor"]["stream_seq"] == 3
     assert (after["num_ack_pending"], after["num_pending"]) == (0, 1)
+
+
+def test_a_first_sequence_that_comes_late_takes_nothing_away(driver: BrokerDriver) -> None:
+    client = driver.connect()
+    client.api("STREAM.CREATE.S", {"name": "S", "subjects": ["S.>"]})
+    client.publish_acked("S.a", b"kept")
+    client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["S.>"], "first_seq": 999})
+    driver.restart()
+    client = driver.connect()
+
+    assert client.publish_acked("S.a", b"next")["seq"] == 2
+    assert client.api("STREAM.INFO.S")["state"]["first_seq"] == 1
+
+
+def test_a_stream_that_never_held_anything_begins_where_its_settings_say_now(driver: BrokerDriver) -> None:
+    client = driver.connect()
+    client.api("STREAM.CREATE.S", {"name": "S", "subjects": ["S.>"], "first_seq": 50})
+    client.api("STREAM.UPDATE.S", {"name": "S", "subjects": ["S.>"], "first_seq": 999})
+    driver.restart()
+
+    assert driver.connect().publish_acked("S.a")["seq"] == 999

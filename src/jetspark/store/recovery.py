@@ -77,8 +77,8 @@ class Recovery:
         self.cars: dict[int, Sidecar] = {}
         self.lost: list[int] = []
         self.must_sync_folder: bool = False
-        self.first_seq: i64 = store.options.first_seq
-        self.last_seq: i64 = store.options.first_seq - 1
+        self.first_seq: i64 = 1
+        self.last_seq: i64 = 0
         self.last_ts_ns: i64 = 0
 
     def run(self) -> None:
@@ -92,6 +92,10 @@ class Recovery:
             store.next_number = number + 1
         if numbers:
             store.is_folder_made = True
+        if not store.blocks:
+            # Only a stream that has never held anything begins where its settings say; they may have changed since.
+            self.first_seq = store.options.first_seq
+            self.last_seq = store.options.first_seq - 1
         if self.must_sync_folder:
             store.disk.perform(DiskOp(SYNC_DIR, store.folder))
         self.drop_dead_blocks()
