@@ -18,19 +18,17 @@ from jetspark.cli import sub_sources
 from jetspark.cli.context import Settings
 from jetspark.cli.sub_sources import Arrival, Matcher
 from jetspark.cli.sub_views import Tally, show_tally
-from jetspark.sync import Connection, connect
+from jetspark.client.core.routes import Inbox
+from jetspark.sync import Connection, Msg, connect
 
 
 def documents(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-class Said:
-    """As much of a message as is matched by."""
-
-    def __init__(self, subject: str) -> None:
-        self.subject = subject
-        self.data = b""
+def said(subject: str) -> Msg:
+    """A message that came on a subject."""
+    return Msg(Inbox(b"1", b"", b"", Msg, None), subject.encode(), b"", b"", b"")
 
 
 def work_queue(jetspark: Jetspark, name: str) -> None:
@@ -70,27 +68,27 @@ def test_requests_are_shown_with_their_replies(jetspark: Jetspark, name: str) ->
 
 def test_replies_and_requests_find_each_other_whichever_comes_first() -> None:
     matcher = Matcher()
-    early, late = Arrival(Said("q1"), "q.*"), Arrival(Said("q2"), "q.*")  # type: ignore[arg-type]
-    first, second = Said("_INBOX.1"), Said("_INBOX.2")
+    early, late = Arrival(said("q1"), "q.*"), Arrival(said("q2"), "q.*")
+    first, second = said("_INBOX.1"), said("_INBOX.2")
 
     assert matcher.request(early, "_INBOX.1") is None
-    assert matcher.reply(second) is None  # type: ignore[arg-type]
-    found = [matcher.reply(first), matcher.request(late, "_INBOX.2")]  # type: ignore[arg-type]
+    assert matcher.reply(second) is None
+    found = [matcher.reply(first), matcher.request(late, "_INBOX.2")]
 
-    assert found == [Arrival(early.message, "q.*", first), Arrival(late.message, "q.*", second)]  # type: ignore[arg-type]
-    assert matcher.reply(first) is None  # type: ignore[arg-type]
+    assert found == [Arrival(early.message, "q.*", first), Arrival(late.message, "q.*", second)]
+    assert matcher.reply(first) is None
 
 
 def test_what_is_never_matched_is_given_up_for_what_is_newer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sub_sources, "UNMATCHED_MAX", 2)
     matcher = Matcher()
-    requests = [Arrival(Said(f"q{number}"), "q.*") for number in range(3)]  # type: ignore[arg-type]
+    requests = [Arrival(said(f"q{number}"), "q.*") for number in range(3)]
 
     for number, request in enumerate(requests):
         matcher.request(request, f"_INBOX.{number}")
 
-    assert matcher.reply(Said("_INBOX.0")) is None  # type: ignore[arg-type]
-    assert matcher.reply(Said("_INBOX.2")) is not None  # type: ignore[arg-type]
+    assert matcher.reply(said("_INBOX.0")) is None
+    assert matcher.reply(said("_INBOX.2")) is not None
 
 
 def test_a_matched_reply_is_a_part_of_the_document_and_a_file_of_its_own(
@@ -181,7 +179,7 @@ def test_messages_are_counted_by_subscription_with_their_bytes(ours: Jetspark, n
 @pytest.mark.parametrize("as_json", [False, True])
 def test_ctrl_c_shows_what_was_counted(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted() -> Iterator[Arrival]:
-        yield Arrival(Said("a.1"), "a.*")  # type: ignore[arg-type]
+        yield Arrival(said("a.1"), "a.*")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
