@@ -21,20 +21,14 @@ from jetspark.broker.publish import BATCH_COMMIT, BATCH_ID, BATCH_SEQUENCE, Publ
 from jetspark.broker.staging import Staging
 from jetspark.broker.timers import Timer, TimerOwner
 from jetspark.protocol import headers
+from jetspark.protocol.fast_batch import APPEND, COMMIT, COMMIT_WITHOUT_MESSAGE, FLOW_ASKED_MAX, PING, START
 
 if TYPE_CHECKING:
     from jetspark.broker.stream import Stream
 
-START: Final = 0
-APPEND: Final = 1
-COMMIT: Final = 2
-COMMIT_WITHOUT_MESSAGE: Final = 3
-PING: Final = 4
-
 # Messages between acknowledgements, for all open batches together; and what a client gets that asks for nonsense.
 FLOW_MAX: Final = 500
 FLOW_DEFAULT: Final = 10
-FLOW_ASKED_MAX: Final = 65535
 
 TIMER_IDLE: Final = 1
 

@@ -26,6 +26,7 @@ from jetspark.cli.output import echo, emit_json, note
 from jetspark.cli.progress import Bar, progress_bar, progress_option
 from jetspark.clock import SystemClock
 from jetspark.errors import JetsparkError
+from jetspark.protocol.fast_batch import FLOW_ASKED_MAX
 
 if TYPE_CHECKING:
     from jetspark.cli.bench_numbers import Outcome
@@ -245,9 +246,10 @@ def js_pub_atomic(settings: Settings, /, **options: Any) -> None:
 @pass_settings
 def js_pub_fast(settings: Settings, /, **options: Any) -> None:
     """Publish one fast batch, acknowledged every so many messages: what was stored before a failure stays."""
-    if options["batch"] > 65_535:
+    if options["batch"] > FLOW_ASKED_MAX:
         raise UsageError(
-            "a fast batch is acknowledged every 65,535 messages or more often", hint="Give a lower --batch."
+            f"a fast batch is acknowledged every {FLOW_ASKED_MAX:,} messages or more often",
+            hint="Give a lower --batch.",
         )
     _measure(settings, Kind.JS_FAST, options)
 

@@ -24,20 +24,13 @@ from jetspark.client.errors import (
 )
 from jetspark.client.headers import HeadersLike
 from jetspark.client.infos import PubAck, parse_pub_ack
+from jetspark.protocol.fast_batch import APPEND, COMMIT, COMMIT_WITHOUT_MESSAGE, FLOW_ASKED_MAX, PING, START
 
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
     from jetspark.client.aio.msg import Msg
     from jetspark.client.aio.subscription import Subscription
 
-START: Final = 0
-APPEND: Final = 1
-COMMIT: Final = 2
-COMMIT_WITHOUT_MESSAGE: Final = 3
-PING: Final = 4
-
-# What the server reads of a flow.
-FLOW_MAX: Final = 65535
 # The time to wait is waited in so many parts; after each the server is asked, because its word may have been lost.
 PATIENCE_PARTS: Final = 3
 
@@ -52,8 +45,8 @@ class FastBatch:
     def __init__(
         self, jetstream: JetStream, flow: int, outstanding_acks: int, gaps_are_fine: bool, timeout: Seconds | None
     ) -> None:
-        if not 1 <= flow <= FLOW_MAX:
-            raise BadOptionError(f"flow is 1 to {FLOW_MAX}, not {flow}")
+        if not 1 <= flow <= FLOW_ASKED_MAX:
+            raise BadOptionError(f"flow is 1 to {FLOW_ASKED_MAX}, not {flow}")
         if outstanding_acks < 1:
             raise BadOptionError(f"outstanding_acks is at least 1, not {outstanding_acks}")
         self._jetstream = jetstream

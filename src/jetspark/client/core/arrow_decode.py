@@ -430,14 +430,7 @@ class ColumnSink(FrameSink):
 
 def _has_prefix(data: bytes, start: i64, stop: i64, prefix: bytes) -> bool:
     size: i64 = len(prefix)
-    if stop - start <= size:
-        return False
-    at: i64 = 0
-    while at < size:
-        if data[start + at] != prefix[at]:
-            return False
-        at += 1
-    return True
+    return stop - start > size and is_at(prefix, data, start, start + size)
 
 
 def _line_end(data: bytes, start: i64, stop: i64) -> i64:
