@@ -16,6 +16,9 @@ OVERSIZE: dict[str, str] = {
     "src/jetspark/protocol/parser.py::_publish_native": "one loop over bytes: a call for each would cost more",
 }
 
+# A mark for a linter or a type checker, and what is said after it.
+SILENCED = re.compile(r"#\s*(?:noqa: [A-Z]+[0-9]+(?:, [A-Z]+[0-9]+)*|type: ignore(?:\[[^\]]*\])?)(.*)$")
+
 # Spelled in pieces so that this file passes its own test.
 MACHINE_WORDS = re.compile(
     "|".join(
@@ -85,6 +88,19 @@ def test_modules_say_what_they_decide(path: Path) -> None:
 def test_exceptions_to_the_sizes_are_still_needed() -> None:
     for name in OVERSIZE:
         assert (ROOT / name.split("::")[0]).is_file(), f"{name} is gone: take it off the list"
+
+
+@pytest.mark.parametrize("path", PYTHON_FILES, ids=relative)
+def test_a_check_is_silenced_for_a_reason_that_stands_beside_it(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = []
+    for number, line in enumerate(lines, 1):
+        mark = SILENCED.search(line)
+        has_comment_above = number > 1 and lines[number - 2].lstrip().startswith("#")
+        if mark is not None and not re.search("[a-z]{2}", mark[1]) and not has_comment_above:
+            found.append(f"{relative(path)}:{number}")
+
+    assert found == []
 
 
 def test_no_file_names_a_machine_or_a_registry() -> None:
