@@ -102,7 +102,14 @@ if not TYPE_CHECKING:
         if name not in __all__:
             raise AttributeError(f"module 'jetspark' has no attribute {name!r}")
         home = "jetspark.server.embedded" if name in _SERVER_NAMES else "jetspark.client.aio"
-        value = getattr(importlib.import_module(home), name)
+        try:
+            value = getattr(importlib.import_module(home), name)
+        except ModuleNotFoundError as error:
+            if name not in _SERVER_NAMES:
+                raise
+            # By name, as above: the server's own modules import this one, and must not see the client through it.
+            missing_extra_error = importlib.import_module("jetspark.client.errors").MissingExtraError
+            raise missing_extra_error(f"jetspark.{name} needs the server: pip install 'jetspark[server]'") from error
         globals()[name] = value
         return value
 

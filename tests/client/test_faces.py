@@ -44,6 +44,11 @@ def signature(function: Any) -> str:
     return re.sub(r"client\.(aio|sync)\.|Async(?=Iterator)", "", str(inspect.signature(function)))
 
 
+def without_waiting(text: str | None) -> str | None:
+    """A docstring whose examples do not await."""
+    return None if text is None else re.sub(r"\b(await|async) (?=\w)", "", text)
+
+
 @pytest.mark.parametrize("name", aio.__all__)
 def test_every_class_has_the_same_methods_arguments_and_docs(name: str) -> None:
     left, right = getattr(aio, name), getattr(sync, name)
@@ -56,7 +61,7 @@ def test_every_class_has_the_same_methods_arguments_and_docs(name: str) -> None:
     for member, value in ours.items():
         if inspect.isfunction(value):
             assert signature(value) == signature(theirs[member]), member
-            assert inspect.getdoc(value) == inspect.getdoc(theirs[member]), member
+            assert without_waiting(inspect.getdoc(value)) == inspect.getdoc(theirs[member]), member
             assert not inspect.iscoroutinefunction(theirs[member]), member
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -52,6 +53,15 @@ def fill(jetstream: JetStream, subject: str, count: int) -> None:
     for i in range(1, count + 1):
         jetstream.publish_async(subject, b"%d" % i)
     jetstream.flush(10)
+
+
+@pytest.mark.parametrize("given", [{"credentials_file": "/no/where"}, {"nkey_seed": "SUABC"}])
+def test_credentials_that_cannot_be_used_leave_no_socket_open(given: dict[str, str]) -> None:
+    with pytest.raises((errors.AuthorizationError, errors.BadOptionError)):
+        connect("nats://127.0.0.1:1", **given)
+
+    # A socket that nobody closed is a warning now, and warnings are errors.
+    gc.collect()
 
 
 def test_the_package_offers_it_under_a_short_name() -> None:

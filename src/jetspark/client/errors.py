@@ -28,6 +28,7 @@
     │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
     │       │   ├── PublishUnknownError   the connection broke or was closed; it may have been stored
     │       │   ├── PublishNotSentError   (ConnectionClosedError) closed before it was sent; it is not stored
+    │       │   ├── PublishDeniedError    (PermissionsError) this user may not publish there; it is not stored
     │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
     │       │   └── NoStreamError         nobody stores this subject
     │       ├── PullError                 a status that ends a pull: code and description
@@ -204,6 +205,10 @@ class PublishUnknownError(PublishError):
 
 class PublishNotSentError(PublishError, ConnectionClosedError):
     """The connection was closed before the message was sent: it is not stored."""
+
+
+class PublishDeniedError(PublishError, PermissionsError):
+    """The user may not publish to the subject: the message is not stored."""
 
 
 class FastBatchEndedError(PublishError):
@@ -433,6 +438,7 @@ __all__ = [
     "OutboundBufferError",
     "PermissionsError",
     "ProtocolError",
+    "PublishDeniedError",
     "PublishError",
     "PublishNotSentError",
     "PublishTimeoutError",

@@ -87,7 +87,13 @@ class JetStream(Publisher):
     # Streams.
 
     async def create_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
-        """Make a stream: `create_stream("ORDERS", subjects=["orders.>"])`. The same settings again are no error."""
+        """Make a stream. The same settings again are no error; other ones under the same name are StreamExistsError.
+
+            orders = await jetstream.create_stream("ORDERS", subjects=["orders.>"], max_age=7 * 86400)
+
+        Settings have JetStream's own names; durations are seconds or timedelta. A name that is no setting, or a value
+        that does not fit, is BadOptionError; a subject that another stream has is SubjectOverlapError.
+        """
         name = config if isinstance(config, str) else ""
         wanted = stream_config(None if isinstance(config, str) else config, name, settings)
         answer = await self.api_request(f"STREAM.CREATE.{check_name('stream', wanted.name)}", wanted.encode())

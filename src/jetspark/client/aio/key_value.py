@@ -178,7 +178,10 @@ class KeyValue:
         return ack.seq
 
     async def create(self, key: str, value: bytes | str, *, ttl: Seconds | None = None) -> int:
-        """Give a key a value only if it has none; KeyExistsError otherwise."""
+        """Give a key a value only if it has none; KeyExistsError otherwise.
+
+        `ttl` lets this value run out, in a bucket with `limit_marker_ttl`.
+        """
         try:
             return await self._put_if(key, value, 0, ttl)
         except KeyRevisionError:

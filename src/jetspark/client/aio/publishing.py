@@ -117,8 +117,20 @@ class Publisher:
     ) -> PubAck:
         """Store a message and wait until the stream has it.
 
-        When nobody answers (a leader is being elected) it is tried again. With a `msg_id` it is also sent again after
-        a lost connection, because the stream drops the second copy; without one that is PublishUnknownError.
+            ack = await jetstream.publish("orders.new", b"two cups", msg_id="order-17")
+            ack.stream, ack.seq, ack.duplicate
+
+        When nobody answers (a leader is being elected) it is tried again, `retries` times, `retry_wait` apart. With a
+        `msg_id` it is also sent again after a lost connection, because the stream drops the second copy; without one
+        that is PublishUnknownError.
+
+        The `expect_` arguments make it conditional: the stream's name, its last sequence, the last sequence of the
+        subject (or of the pattern `expect_last_subject`), the last message id; WrongLastSequenceError and kin when
+        something else is there. `ttl` is how long this message is kept (on a stream with `allow_msg_ttl`).
+
+        Raises NoStreamError when no stream has the subject, PublishTimeoutError when no acknowledgement came in
+        `timeout` (`publish_timeout` of the connection), StreamFullError when the stream takes nothing more,
+        MaxPayloadError when it is too large for the server.
         """
         block = b""
         if self._telemetry is not None:
@@ -179,7 +191,8 @@ class Publisher:
 
         At most `publish_window` are in flight: beyond that the call waits for a place. A message nobody heard (a
         leader is being elected) is sent again, `retries` times, a quarter of a second apart; later messages may be
-        stored before it then. Everything else is as with `publish`.
+        stored before it then. Everything else is as with `publish`. What failed is raised by the future, or by
+        `flush` when nobody has asked the future.
         """
         block = b""
         if self._telemetry is not None:
@@ -258,7 +271,9 @@ class Publisher:
     ) -> PubAck:
         """Store a message exactly once, whatever happens to the connection meanwhile.
 
-        The message id makes copies harmless within the stream's duplicate window, so it is sent until acknowledged.
+        The message id makes copies harmless within the stream's duplicate window, so it is sent until acknowledged;
+        after `timeout` PublishTimeoutError, or what went wrong last. Name the id yourself if the program may start
+        again in between: a new id would be a new message.
         """
         link = self._link
         chosen = msg_id or link.core.nuid.next()

@@ -55,7 +55,11 @@ class Stream:
         return self.cached_info.config.name
 
     async def info(self, *, subjects_filter: str = "", deleted_details: bool = False) -> StreamInfo:
-        """Settings and state, fresh from the server; with subjects or deleted sequences when asked."""
+        """Settings and state, fresh from the server: `(await stream.info()).state.messages`.
+
+        `subjects_filter` (`">"` for all) adds how many messages each subject has, as `state.subjects`;
+        `deleted_details` adds which sequences were deleted. StreamNotFoundError when the stream is gone.
+        """
         document: dict[str, Any] = {}
         if subjects_filter:
             document["subjects_filter"] = subjects_filter
@@ -117,6 +121,8 @@ class Stream:
         direct: bool | None = None,
     ) -> StoredMsg:
         """One message: by sequence, the last of a subject, or the next of a subject from `seq` on.
+
+        MessageNotFoundError when there is none.
 
         Read from any replica when the stream allows direct gets (or `direct` says so); when none answers, the stream's
         leader is asked.
@@ -213,7 +219,10 @@ class Stream:
     async def create_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
         """Make a consumer: `create_consumer("worker")` is durable, without a name it goes when unused.
 
-        The same settings again are no error; other settings under the same name are ConsumerExistsError.
+            worker = await orders.create_consumer("worker", filter_subject="orders.new", ack_wait=60, max_deliver=5)
+
+        Settings have JetStream's own names; acknowledgements are explicit unless `ack_policy` says otherwise. The same
+        settings again are no error; other settings under the same name are ConsumerExistsError.
         """
         return await self._put_consumer(config, settings, "create")
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from jetspark.client.core.denials import Denial
 from jetspark.client.core.frames import PING, PONG, FrameMaker, SubjectBook
 from jetspark.client.core.message import MessageCore
 from jetspark.client.core.pending import Pending
@@ -270,6 +271,10 @@ class ConnectionCore(ClientHandler):
         if isinstance(error, AuthorizationError) or self.state != UP:
             self.info_pending.fail(error)
             self.up_pending.fail(error)
+        elif isinstance(error, PermissionsError):
+            denial = Denial(error)
+            for route in list(self.routes.values()):
+                route.fail_denied(denial)
         self.errors.append(error)
 
     def _come_up(self) -> None:

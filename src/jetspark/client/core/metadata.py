@@ -12,7 +12,12 @@ from jetspark.client.errors import NotJetStreamMessageError
 
 
 class Metadata:
-    """One delivery of one message."""
+    """One delivery of one message, as `message.metadata` has it.
+
+    `stream` and `consumer` are names, `domain` is empty without one. `stream_sequence` is the message's number in its
+    stream, `consumer_sequence` counts deliveries of the consumer, `delivery_count` those of this message (1: the
+    first), `pending_count` is how many messages wait behind it, `timestamp_ns` when it was stored.
+    """
 
     __slots__ = (
         "consumer",

@@ -11,11 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from jetspark.client.core.denials import SUBSCRIPTION, Denial
 from jetspark.client.core.message import status_code
 from jetspark.client.core.pending import Pending
 from jetspark.client.errors import (
     NoRespondersError,
     NoStreamError,
+    PublishDeniedError,
     PublishError,
     PublishNotSentError,
     PublishTimeoutError,
@@ -43,6 +45,9 @@ class Route:
     def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
         """One message."""
         raise NotImplementedError
+
+    def fail_denied(self, denial: Denial) -> None:
+        """The server did not let something through: whoever waits here for its answer learns that."""
 
     def subscribe_frame(self) -> bytes:
         """What tells the server, first and after every reconnect."""
@@ -146,6 +151,12 @@ class RequestMux(Route):
         else:
             pending.resolve(self.make_message(self.inbox, subject, reply, header, data))
 
+    def fail_denied(self, denial: Denial) -> None:
+        for token, pending in list(self.waiting.items()):
+            if denial.covers(pending.subject, self.subject[:-1] + token, self.subject):
+                del self.waiting[token]
+                pending.fail(denial.error)
+
 
 class AckMux(Route):
     """All publish acknowledgements of a connection. The value of an answer is the raw PubAck document."""
@@ -181,6 +192,21 @@ class AckMux(Route):
                 self.on_failure(pending)
         if self.window_waiters:
             self.wake_window()
+
+    def fail_denied(self, denial: Denial) -> None:
+        for token, pending in list(self.waiting.items()):
+            if not denial.covers(pending.subject, self.prefix + token, self.subject):
+                continue
+            del self.waiting[token]
+            self.unheard.pop(token, None)
+            text = str(denial.error)
+            if denial.kind == SUBSCRIPTION:
+                said = f"the acknowledgement for {pending.subject} cannot be heard, it may have been stored: {text}"
+                self._fail(pending, PublishUnknownError(said))
+            else:
+                said = f"{text}; the message to {pending.subject} is not stored"
+                self._fail(pending, PublishDeniedError(said, denial.subject))
+        self.wake_window()
 
     def _keep_unheard(self, token: bytes, pending: Pending) -> None:
         pending.retries_left -= 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jetspark.client.core.ack_tally import STORED, open_tally
+from jetspark.client.core.ack_tally import STORED, close_tally, open_tally
+from jetspark.client.core.denials import SUBSCRIPTION, Denial
 from jetspark.client.core.frames import block_frames
 from jetspark.client.durations import Seconds, seconds
-from jetspark.client.errors import PublishTimeoutError, PublishUnknownError
+from jetspark.client.errors import PublishDeniedError, PublishError, PublishTimeoutError, PublishUnknownError
 
 if TYPE_CHECKING:
     from jetspark.client.sync.link import Link
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 class PublishBlock:
     """Messages that were sent together. After a lost connection none of them is sent again by itself."""
 
-    def __init__(self, link: Link, count: int) -> None:
+    def __init__(self, link: Link, subjects: list[bytes], count: int) -> None:
         self._link = link
         with link.guard:
             self._tally = open_tally(link.core, count, link)
+            self._tally.subjects = subjects
 
     def __len__(self) -> int:
         return self._tally.count
@@ -38,7 +40,7 @@ class PublishBlock:
     @property
     def last_ack(self) -> bytes:
         """The last acknowledgement that came, as it came."""
-        return self._tally.last_ack
+        return self._tally.last_ack()
 
     def is_stored(self, place: int) -> bool:
         """Was this one acknowledged?"""
@@ -59,6 +61,8 @@ class PublishBlock:
                         raise PublishUnknownError(
                             f"the connection is closed; {missing} messages are not acknowledged and may be stored"
                         )
+                    if tally.denial is not None:
+                        raise denied(tally.denial)
                     tally.waiters.append(signal.set)
                 left_s = deadline_s - link.now()
                 if left_s <= 0 or not signal.wait(left_s):
@@ -67,7 +71,14 @@ class PublishBlock:
         finally:
             if not link.is_closed:
                 with link.guard:
-                    link.core.remove_route(tally)
+                    close_tally(link.core, tally)
+
+
+def denied(denial: Denial) -> PublishError:
+    """For messages of which one was not let through, or whose acknowledgements are not."""
+    if denial.kind == SUBSCRIPTION:
+        return PublishUnknownError(f"acknowledgements cannot be heard, messages may have been stored: {denial.error}")
+    return PublishDeniedError(str(denial.error), denial.subject)
 
 
 def publish_many(
@@ -75,7 +86,7 @@ def publish_many(
 ) -> PublishBlock:
     """Send a block."""
     link.check_open()
-    block = PublishBlock(link, len(payloads))
+    block = PublishBlock(link, subjects, len(payloads))
     link.send(block_frames(block._tally.prefix, subjects, blocks, payloads, ids))
     link.drain()
     return block

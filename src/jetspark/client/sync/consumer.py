@@ -83,6 +83,9 @@ class Consumer:
     ) -> Batch:
         """Up to so many messages (or bytes), waiting at most `expires`: a list, when it is full or the time is over.
 
+            for message in worker.fetch(100, expires=2):
+                message.ack()
+
         An empty list is no error. With `no_wait` only what is there now is given. With both limits, max_bytes wins: a
         message that does not fit ends the batch. `fetch_each` gives the messages one by one as they come.
         """

@@ -60,7 +60,11 @@ class Link(SharedWire):
 
     def open(self) -> None:
         """The first connection. Fails fast: one try for each server, none after refused credentials."""
-        self._credentials = load_credentials(self.options)
+        try:
+            self._credentials = load_credentials(self.options)
+        except BaseException:
+            self.close(None)
+            raise
         causes: list[tuple[str, BaseException]] = []
         attempt = 0
         while True:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Msg(MessageCore):
-    """A message from a subscription or a consumer.
+    """A message from a subscription or a consumer. `data` is what it carries, in bytes.
 
     Acknowledgements return True when sent and False when there was nothing to do: the message is already finished,
     or its consumer wants none. With `wait=True` they return after the server has confirmed.
@@ -24,7 +24,11 @@ class Msg(MessageCore):
     __slots__ = ()
 
     def ack(self, *, wait: bool = False, timeout: Seconds | None = None) -> bool:
-        """Done with it."""
+        """Done with it: it does not come again.
+
+        Sent and not waited for, so after a crash it may come again all the same; with `wait` the call returns when the
+        server has confirmed it (ours: has it on disk), and AckTimeoutError says that this was not heard of in time.
+        """
         if wait:
             return self._confirmed(ACK, True, timeout)
         if not self.ack_allowed():
