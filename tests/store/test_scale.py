@@ -6,7 +6,7 @@ import pytest
 from tests.store.model import commit
 
 from jetspark.protocol.subjects import SubjectFilter
-from jetspark.store.block_cache import BlockCache
+from jetspark.store.block_cache import READ_BACK_SHARE, BlockCache
 from jetspark.store.disk import Commit
 from jetspark.store.recovery import open_stream_store
 from jetspark.store.store_base import StoreOptions
@@ -56,14 +56,64 @@ def test_full_blocks_leave_memory() -> None:
     assert store.message_count == 20_000
 
 
-def test_reading_through_keeps_to_the_budget() -> None:
+def test_reading_through_keeps_to_the_budget_once_it_is_over() -> None:
     store = filled(SimDisk(), 20_000, 10, 200_000)
     view = RecordView()
 
     for seq in range(1, 20_001):
         assert store.view(seq, view)
 
+    assert loaded_bytes(store) < (1 + READ_BACK_SHARE) * 200_000 + 3 * 70_000
+    for _ in range(2):
+        store.cache.age()
     assert loaded_bytes(store) < 200_000 + 3 * 70_000
+
+
+def test_readers_in_several_places_read_each_block_once() -> None:
+    disk = CountingDisk()
+    store = filled(disk, 20_000, 10, 140_000)
+    disk.read_bytes = 0
+    view = RecordView()
+
+    # Four readers with a quarter each, turn by turn, as sessions with a share of the loop.
+    for start in range(1, 5_001, 50):
+        for reader in range(4):
+            for seq in range(reader * 5_000 + start, reader * 5_000 + start + 50):
+                assert store.view(seq, view)
+
+    assert disk.read_bytes < 1.5 * disk.used_bytes()
+
+
+def test_what_readers_take_turns_on_stays_and_what_nobody_reads_leaves() -> None:
+    store = filled(SimDisk(), 20_000, 10, 140_000)
+    view = RecordView()
+    for place in (2_000, 5_000, 7_000):
+        for seq in (place + 1, place + 2):
+            assert store.view(seq, view)
+
+    for seq in range(1, 5):
+        for reader in (0, 10_000):
+            assert store.view(reader + seq, view)
+        store.cache.age()
+
+    loaded = {block.base_seq for block in store.blocks if block.is_cached and block.is_read_back}
+    assert {store.blocks[store.find_block_index(seq)].base_seq for seq in (1, 10_001)} == loaded
+
+
+def test_a_slow_reader_keeps_its_block() -> None:
+    disk = CountingDisk()
+    store = filled(disk, 20_000, 10, 200_000)
+    view = RecordView()
+    for seq in (1, 2):
+        assert store.view(seq, view)
+    disk.read_bytes = 0
+
+    for seq in range(3, 100):
+        for _ in range(3):
+            store.cache.age()
+        assert store.view(seq, view)
+
+    assert disk.read_bytes == 0
 
 
 def test_many_streams_share_one_budget_with_their_open_blocks() -> None:
@@ -88,6 +138,8 @@ def test_many_streams_share_one_budget_with_their_open_blocks() -> None:
         assert view.payload() == b"y"
         assert all(store.view(seq, view) for seq in range(1, 202))
         commit(store, disk)
+    for _ in range(2):
+        cache.age()
     assert cache.held_bytes <= 130_000
 
 

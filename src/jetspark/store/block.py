@@ -63,6 +63,7 @@ class Block(BlockSummary):
         self.pinned: bool = True
         # What the cache knows of it.
         self.is_cached: bool = False
+        self.is_read_back: bool = False
         self.used_at: i64 = 0
         self.held_bytes: i64 = 0
 

@@ -230,7 +230,7 @@ class StoreBase:
         self.loaded(block)
 
     def loaded(self, block: Block) -> None:
-        self.cache.admit(block)
+        self.cache.admit(block, True)
         # What damage was found may make other blocks come in; this one was asked for and stays.
         was_pinned = block.pinned
         block.pinned = True
