@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,12 +10,10 @@ from typing import Any
 import aiohttp
 import bcrypt
 import pytest
-from tests.server.harness import Running, StartServer
+from tests.server.harness import StartServer
+from tests.server.visitor import Visitor, add_stream, api, options, publish
 
-from jetspark.server.dashboard.browse import SEARCH_MAX
 from jetspark.server.dashboard.inner_client import InnerClient, RequestFailed
-from jetspark.server.embedded import embedded_options
-from jetspark.server.options import Options
 
 ACCOUNTS = """
     http: "127.0.0.1:-1"
@@ -34,64 +31,10 @@ ACCOUNTS = """
 """
 
 
-class Visitor:
-    """Asks the dashboard as a page would, or as something else would."""
-
-    def __init__(self, session: aiohttp.ClientSession, server: Running) -> None:
-        self._session = session
-        self.base = f"{server.server.monitor_url}/dashboard/"
-
-    async def get(self, path: str, user: str = "", password: str = "") -> tuple[int, Any]:
-        login = base64.b64encode(f"{user}:{password}".encode()).decode()
-        headers = {"Authorization": f"Basic {login}"} if user or password else {}
-        async with self._session.get(f"{self.base}{path}", headers=headers, allow_redirects=False) as response:
-            is_json = response.content_type == "application/json"
-            return response.status, await response.json() if is_json else await response.text()
-
-    async def post(self, path: str, form: Any, **headers: str) -> tuple[int, Any]:
-        async with self._session.post(f"{self.base}api/{path}", json=form, headers=headers) as response:
-            return response.status, await response.json()
-
-    async def change(self, path: str, form: Any, **headers: str) -> tuple[int, Any]:
-        """A change as the page itself asks for it."""
-        _, session = await self.get("api/session")
-        return await self.post(path, form, **{"X-Jetspark-Token": session["token"], **headers})
-
-    async def headers(self, path: str) -> dict[str, str]:
-        async with self._session.get(f"{self.base}{path}") as response:
-            return dict(response.headers)
-
-
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     async with aiohttp.ClientSession() as opened:
         yield opened
-
-
-def options(*, allow_changes: bool = False) -> Options:
-    chosen = embedded_options(http_port=0)
-    chosen.dashboard.allow_changes = allow_changes
-    return chosen
-
-
-async def api(running: Running, verb: str, document: Any = None, **login: str) -> dict[str, Any]:
-    """A request to the JetStream API by a client that logs in for it."""
-    client = await InnerClient.login(running.server, {"user": login.get("user", ""), "pass": login.get("password", "")})
-    try:
-        return await client.request_json(f"$JS.API.{verb}", document)
-    finally:
-        await client.close()
-
-
-async def add_stream(running: Running, name: str, subject: str, **login: str) -> None:
-    await api(running, f"STREAM.CREATE.{name}", {"name": name, "subjects": [subject]}, **login)
-
-
-async def publish(running: Running, subject: str, *bodies: bytes) -> None:
-    client = await InnerClient.login(running.server, {})
-    for body in bodies:
-        await client.request(subject, body)
-    await client.close()
 
 
 # -- who gets in -------------------------------------------------------------------------------------------------------
@@ -231,25 +174,6 @@ async def test_messages_are_found_newest_and_oldest_first_by_subject(
     assert newest["next_seq"] == 0
     assert [row["seq"] for row in rest["rows"]] == [1]
     assert [row["seq"] for row in oldest["rows"]] == list(range(10, 31))
-
-
-async def test_a_search_that_finds_little_stops_and_can_go_on(
-    start_server: StartServer, session: aiohttp.ClientSession
-) -> None:
-    running = await start_server(options())
-    visitor = Visitor(session, running)
-    await api(running, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.*"], "storage": "memory"})
-    await publish(running, "s.rare", b"x")
-    store = running.server.broker.account("$G").jetstream.streams["S"].store
-    for _ in range(SEARCH_MAX + 10):
-        store.append(b"s.common", 0, b"", running.server.clock.now_ns())
-    store.committed(store.last_seq)
-
-    first = (await visitor.get("api/streams/S/messages?subject=s.rare"))[1]
-    second = (await visitor.get(f"api/streams/S/messages?subject=s.rare&seq={first['next_seq']}"))[1]
-
-    assert (first["rows"], first["searched"]) == ([], SEARCH_MAX)
-    assert [row["seq"] for row in second["rows"]] == [1]
 
 
 @pytest.mark.parametrize(

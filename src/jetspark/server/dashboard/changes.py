@@ -10,7 +10,9 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from jetspark.protocol import headers as header_block
 from jetspark.protocol.subjects import is_literal
+from jetspark.server.dashboard.browse import parse_filter
 from jetspark.server.dashboard.logins import Viewer
 
 Form = dict[str, Any]
@@ -19,6 +21,21 @@ _HEADERS_MAX: Final = 100
 
 class BadForm(Exception):
     """Something the form says cannot be done; the message says what and why."""
+
+
+def read_form(body: bytes) -> Form:
+    """What a page sent; raises BadForm."""
+    try:
+        form = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise BadForm(f"the form cannot be read: {error}") from None
+    if not isinstance(form, dict):
+        raise BadForm("a form is a JSON object")
+    return form
+
+
+def too_large(viewer: Viewer) -> str:
+    return f"this server takes {viewer.payload_bytes_max:,} bytes at most"
 
 
 async def publish(viewer: Viewer, names: dict[str, str], form: Form) -> dict[str, Any]:
@@ -30,9 +47,16 @@ async def publish(viewer: Viewer, names: dict[str, str], form: Form) -> dict[str
         raise BadForm(f"{subject!r} is one of the server's own subjects")
     pairs = _headers(form.get("headers"))
     data = body.encode()
-    if viewer.account.interest.route(subject.encode()).stream is None:
+    size = len(data) + (len(header_block.build(pairs)) if pairs else 0)
+    if size > viewer.payload_bytes_max:
+        raise BadForm(f"the message has {size:,} bytes; {too_large(viewer)}")
+    stream = viewer.account.interest.route(subject.encode()).stream
+    if stream is None:
         await viewer.client.publish(subject, data, pairs)
         return {"stored": False, "message": f"Sent. No stream listens on {subject}, so it was not stored."}
+    if stream.config.no_ack:
+        await viewer.client.publish(subject, data, pairs)
+        return {"stored": False, "message": f"Sent to stream {stream.name}, which acknowledges nothing."}
     _, payload = await viewer.client.request(subject, data, pairs)
     return {"stored": True, "message": "Stored.", "ack": _document(payload)}
 
@@ -43,6 +67,7 @@ async def purge(viewer: Viewer, names: dict[str, str], form: Form) -> dict[str, 
     request: dict[str, Any] = {}
     if form.get("filter"):
         request["filter"] = _text(form, "filter")
+        parse_filter(request["filter"])
     for name in ("seq", "keep"):
         value = form.get(name)
         if value in (None, "", 0):
@@ -97,7 +122,16 @@ def _text(form: Form, name: str, *, needed: bool = True) -> str:
     value = form.get(name, "")
     if not isinstance(value, str) or (needed and not value):
         raise BadForm(f"{name} is missing")
+    _check_writable(value, name)
     return value
+
+
+def _check_writable(text: str, what: str) -> None:
+    """JSON can spell half a character; bytes cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadForm(f"{what} cannot be written as UTF-8") from None
 
 
 def _confirmed(form: Form, name: str) -> None:
@@ -115,6 +149,7 @@ def _headers(value: object) -> list[tuple[bytes, bytes]]:
             raise BadForm(f"{name!r} is not a header's name: letters, digits and dashes")
         if any(character in "\r\n\0" for character in text):
             raise BadForm(f"the value of header {name} has a line break in it")
+        _check_writable(text, f"the value of header {name}")
         pairs.append((name.encode(), text.encode()))
     if len(pairs) > _HEADERS_MAX:
         raise BadForm(f"more than {_HEADERS_MAX} headers")

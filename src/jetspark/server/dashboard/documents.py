@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from jetspark.server.server import Server
 
 _ROWS_MAX: Final = 200
+_SUMMARY_ROWS_MAX: Final = 20
+# Of a stream's subjects, as many as a line has room for.
+_SUBJECTS_MAX: Final = 12
+_SUBSCRIPTIONS_MAX: Final = 1000
 # Ten minutes beside a name.
 _SPARK_COUNT: Final = 60
 _SERVER_ONLY: Final = ("in_msgs", "out_msgs", "in_bytes", "out_bytes", "connections", "stored_bytes")
@@ -175,7 +179,9 @@ class Views:
         series = track.in_series if track is not None else None
         return {
             "name": stream.name,
-            "subjects": list(stream.config.subjects),
+            "subjects": list(stream.config.subjects[:_SUBJECTS_MAX]),
+            "subject_count": len(stream.config.subjects),
+            "origins": [source.name for source in [stream.config.mirror, *stream.config.sources] if source is not None],
             "storage": stream.config.storage.value,
             "retention": stream.config.retention.value,
             "messages": int(store.message_count),
@@ -206,7 +212,8 @@ class Views:
                 "in": _hour(track.in_series if track is not None else None, self._sampler.step),
                 "stored": _hour(track.stored_series if track is not None else None, self._sampler.step),
             },
-            "consumers": [self._consumer_row(consumer) for consumer in self._consumers(viewer, stream)][:_ROWS_MAX],
+            # Those with the most to do; all of them have a view of their own.
+            "consumers": self.consumers(viewer, stream, "", "lag", 0, _SUMMARY_ROWS_MAX)["rows"],
             "may_read": viewer.may_ask(f"$JS.API.STREAM.MSG.GET.{stream.name}"),
         }
 
@@ -217,6 +224,34 @@ class Views:
         if not viewer.is_restricted:
             return list(consumers)
         return [item for item in consumers if viewer.may_ask(f"$JS.API.CONSUMER.INFO.{stream.name}.{item.name}")]
+
+    def consumers(
+        self, viewer: Viewer, stream: Stream, text: str, sort: str, offset: int, count: int = _ROWS_MAX
+    ) -> dict[str, Any]:
+        """One page of a stream's consumers whose name or filters contain a text."""
+        wanted = text.lower()
+        found = [
+            consumer
+            for consumer in self._consumers(viewer, stream)
+            if wanted in consumer.name.lower() or any(wanted in subject.lower() for subject in consumer.config.filters)
+        ]
+        found.sort(key=lambda consumer: consumer.name)
+        measure = self._consumer_measures().get(sort)
+        if measure is not None:
+            found.sort(key=measure, reverse=True)
+        page = found[offset : offset + count]
+        return {"total": len(found), "offset": offset, "rows": [self._consumer_row(consumer) for consumer in page]}
+
+    def _consumer_measures(self) -> dict[str, Callable[[Consumer], float]]:
+        """What consumers can be sorted by, largest first; anything else is by name."""
+        tracks = self._sampler.consumers
+        return {
+            "lag": lambda consumer: int(consumer.num_pending()),
+            "out_rate": lambda consumer: tracks[consumer].out_rate if consumer in tracks else 0.0,
+            "ack_pending": lambda consumer: len(consumer.state.pending),
+            "redelivered": lambda consumer: len(consumer.state.redelivered),
+            "waiting": lambda consumer: len(consumer.pulls.waiting),
+        }
 
     def consumer_of(self, viewer: Viewer, stream: Stream, name: str) -> Consumer | None:
         found = stream.consumers.get(name)
@@ -237,7 +272,8 @@ class Views:
             "pending": int(consumer.num_pending()),
             "ack_pending": len(state.pending),
             "ack_pending_max": int(consumer.ack_pending_max),
-            "redelivered": len(state.redelivered),
+            # With a single delivery nothing is ever delivered again, whatever is remembered about it.
+            "redelivered": 0 if consumer.deliveries_max == 1 else len(state.redelivered),
             "waiting": len(consumer.pulls.waiting),
             "delivered_seq": int(state.delivered_stream_seq),
             "ack_floor_seq": int(state.floor_stream_seq),
@@ -290,13 +326,23 @@ class Views:
 
     def connections(self, viewer: Viewer, sort: str, state: str) -> dict[str, Any]:
         """The connections of the viewer's account; of his own name only, if he is restricted."""
-        query = {"auth": "1", "subs": "1", "limit": str(_ROWS_MAX), "sort": sort, "state": state}
-        if not viewer.is_operator:
-            query["acc"] = viewer.account.name
+        query = {**self._own_query(viewer), "limit": str(_ROWS_MAX), "sort": sort, "state": state}
         if viewer.is_restricted:
             query["user"] = viewer.user
         document = connz(self._server, Query(query))
         return {"total": document["total"], "rows": document["connections"] or [], "own": viewer.client.session_id}
+
+    def connection(self, viewer: Viewer, cid: str) -> dict[str, Any] | None:
+        """One connection with its subscriptions, which may be many; None when it is not there for this viewer."""
+        query = {**self._own_query(viewer), "cid": cid, "subs": "1", "state": "any"}
+        rows: list[dict[str, Any]] = connz(self._server, Query(query))["connections"] or []
+        if not rows or (viewer.is_restricted and rows[0].get("authorized_user") != viewer.user):
+            return None
+        subjects = rows[0].pop("subscriptions_list", None) or []
+        return {**rows[0], "subjects": subjects[:_SUBSCRIPTIONS_MAX], "subject_count": len(subjects)}
+
+    def _own_query(self, viewer: Viewer) -> dict[str, str]:
+        return {"auth": "1"} if viewer.is_operator else {"auth": "1", "acc": viewer.account.name}
 
 
 def _limit(of_account: int, of_server: int) -> int:

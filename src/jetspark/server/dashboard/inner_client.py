@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.protocol import headers
@@ -42,7 +43,8 @@ class InnerClient:
         self._reader = reader
         self._writer = writer
         self._inbox = f"_INBOX.{nuid.next()}"
-        self._waiting: dict[str, asyncio.Future[tuple[bytes, bytes]]] = {}
+        # By inbox: the subject asked, and its answer.
+        self._waiting: dict[str, tuple[str, asyncio.Future[tuple[bytes, bytes]]]] = {}
         self._count = 0
         self._last_error = ""
         self._task: asyncio.Task[None] | None = None
@@ -106,7 +108,7 @@ class InnerClient:
         self._count += 1
         reply = f"{self._inbox}.{self._count}"
         answer: asyncio.Future[tuple[bytes, bytes]] = asyncio.get_running_loop().create_future()
-        self._waiting[reply] = answer
+        self._waiting[reply] = subject, answer
         self._last_error = ""
         try:
             self._send(subject, reply, body, pairs)
@@ -162,9 +164,7 @@ class InnerClient:
             pass
         finally:
             self.is_closed = True
-            for answer in self._waiting.values():
-                if not answer.done():
-                    answer.set_exception(OSError("the server closed the connection: try again"))
+            self._fail(self._last_error or "the server closed the connection: try again")
             self._writer.close()
 
     async def _take(self, line: bytes) -> None:
@@ -174,14 +174,22 @@ class InnerClient:
             self._writer.write(b"PONG\r\n")
         elif verb == b"-ERR":
             self._last_error = _error_text(line)
+            if "Permissions Violation" in self._last_error:
+                # No answer will come to what was not let through; the error names its subject.
+                self._fail(self._last_error, lambda subject: f'"{subject}"' in self._last_error)
         elif verb in (b"MSG", b"HMSG"):
             total = int(words[-1])
             header_size = int(words[-2]) if verb == b"HMSG" else 0
             data = (await self._reader.readexactly(total + 2))[:-2]
             # An answer to a direct read comes under the stored subject, but nothing here asks for one.
-            answer = self._waiting.get(words[1].decode("utf-8", "replace"))
+            _, answer = self._waiting.get(words[1].decode("utf-8", "replace"), ("", None))
             if answer is not None and not answer.done():
                 answer.set_result((data[:header_size], data[header_size:]))
+
+    def _fail(self, reason: str, is_meant: Callable[[str], bool] = lambda subject: True) -> None:
+        for subject, answer in self._waiting.values():
+            if is_meant(subject) and not answer.done():
+                answer.set_exception(OSError(reason))
 
     async def close(self) -> None:
         self.is_closed = True

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _IDLE_NS: Final = 120_000_000_000
 _LOGINS_MAX: Final = 64
 _TIDY_S: Final = 30.0
+# From one address logins are tried one after the other, a wrong one takes this long, and this many may wait.
+_REFUSED_S: Final = 0.25
+GUESSES_MAX: Final = 8
 
 
 class Viewer:
@@ -50,6 +53,10 @@ class Viewer:
         return self._permissions is None or self._permissions.can_publish(subject.encode())
 
     @property
+    def payload_bytes_max(self) -> int:
+        return int(self._server.broker.options.max_payload)
+
+    @property
     def is_restricted(self) -> bool:
         return self._permissions is not None
 
@@ -64,6 +71,18 @@ class Viewer:
         return self.account.name == self._server.options.system_account
 
 
+class TooManyGuesses(Exception):
+    """More logins from one address than may wait."""
+
+
+class _Gate:
+    """Where the logins of one address wait for each other."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
 class Logins:
     """Viewers by what they sent, so that a page of twenty requests logs in once."""
 
@@ -71,18 +90,20 @@ class Logins:
         self._server = server
         self._viewers: dict[bytes, Viewer] = {}
         self._under_way: dict[bytes, asyncio.Task[Viewer]] = {}
+        self._gates: dict[str, _Gate] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._tidying: asyncio.Task[None] | None = None
 
-    async def viewer(self, authorization: str) -> Viewer:
-        """The viewer behind an Authorization header (empty: none was sent). Raises LoginRefused."""
-        key = hashlib.sha256(authorization.encode()).digest()
+    async def viewer(self, authorization: str, address: str) -> Viewer:
+        """The viewer behind an Authorization header (empty: none was sent). Raises LoginRefused and TooManyGuesses."""
+        # Bytes that are no UTF-8 come as escapes.
+        key = hashlib.sha256(authorization.encode("utf-8", "surrogateescape")).digest()
         known = self._viewers.get(key)
         if known is None or known.is_gone:
             credentials = self._credentials(authorization)
             task = self._under_way.get(key)
             if task is None:
-                task = asyncio.get_running_loop().create_task(self._login(key, credentials))
+                task = asyncio.get_running_loop().create_task(self._login(key, credentials, address))
                 self._under_way[key] = task
             # A page asks for many things at once; whoever hangs up does not take the login from the others.
             known = await asyncio.shield(task)
@@ -103,10 +124,10 @@ class Logins:
             raise LoginRefused("a password is needed")
         return {"user": name, "pass": password, "auth_token": password}
 
-    async def _login(self, key: bytes, credentials: dict[str, str]) -> Viewer:
+    async def _login(self, key: bytes, credentials: dict[str, str], address: str) -> Viewer:
         try:
             await self._forget_idle()
-            client = await InnerClient.login(self._server, credentials)
+            client = await self._through_the_gate(credentials, address)
         finally:
             del self._under_way[key]
         session = client.session(self._server)
@@ -116,6 +137,26 @@ class Logins:
         viewer = self._viewers[key] = Viewer(self._server, client, session)
         self._tidy_later()
         return viewer
+
+    async def _through_the_gate(self, credentials: dict[str, str], address: str) -> InnerClient:
+        """Log in; whoever guesses waits for his last guess first."""
+        if not credentials:
+            return await InnerClient.login(self._server, credentials)
+        gate = self._gates.setdefault(address, _Gate())
+        if gate.waiting >= GUESSES_MAX:
+            raise TooManyGuesses
+        gate.waiting += 1
+        try:
+            async with gate.lock:
+                try:
+                    return await InnerClient.login(self._server, credentials)
+                except LoginRefused:
+                    await asyncio.sleep(_REFUSED_S)
+                    raise
+        finally:
+            gate.waiting -= 1
+            if not gate.waiting:
+                self._gates.pop(address, None)
 
     def _tidy_later(self) -> None:
         if self._timer is None:
@@ -149,7 +190,8 @@ def parse_basic(authorization: str) -> tuple[str, str]:
     """Name and password of a Basic Authorization header; raises LoginRefused for anything else."""
     scheme, _, encoded = authorization.partition(" ")
     if scheme.lower() != "basic":
-        raise LoginRefused(f"{scheme or 'this'} is not a way to log in here: use a user and a password")
+        known = scheme if scheme.isascii() and scheme else "this"
+        raise LoginRefused(f"{known} is not a way to log in here: use a user and a password")
     try:
         text = base64.b64decode(encoded.strip(), validate=True).decode()
     except (binascii.Error, ValueError):

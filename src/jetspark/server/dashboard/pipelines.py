@@ -9,6 +9,7 @@ on any NATS server.
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.api.timestamps import format_time
@@ -17,7 +18,6 @@ from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.view import RecordView
 
 if TYPE_CHECKING:
-    from jetspark.broker.account import Account
     from jetspark.server.dashboard.logins import Viewer
 
 BUCKET: Final = "jetspark_pipelines"
@@ -47,7 +47,7 @@ def pipelines(viewer: Viewer, now_ns: int) -> dict[str, Any]:
                 report["age_s"] = max(0, now_ns - view.ts_ns) // 1_000_000_000
                 if report["state"] == "running" and now_ns - view.ts_ns > SILENT_NS:
                     report["state"] = "silent"
-                report["sources"] = [_with_lag(viewer.account, source) for source in report["sources"]]
+                report["sources"] = [_with_lag(viewer, source) for source in report["sources"]]
                 rows.append(report)
     rows.sort(key=lambda row: (row["age_s"] // 10, row["name"]))
     return {"bucket": BUCKET, "rows": rows}
@@ -57,15 +57,14 @@ def _read(name: str, payload: bytes) -> dict[str, Any] | None:
     """A report, with nothing in it that is not of the expected kind; None when it is not a report at all."""
     try:
         document = json.loads(payload)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict):
         return None
-    report: dict[str, Any] = {"name": str(document.get("name") or name)}
+    report: dict[str, Any] = {"key": name, "name": str(document.get("name") or name)}
     for key in _NUMBERS:
         value = document.get(key)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        report[key] = value if is_number else None
+        report[key] = value if _is_number(value) else None
     for key in _WORDS:
         report[key] = str(document.get(key) or "")
     report["state"] = report["state"] or "running"
@@ -74,13 +73,21 @@ def _read(name: str, payload: bytes) -> dict[str, Any] | None:
     return report
 
 
-def _with_lag(account: Account, source: dict[str, Any]) -> dict[str, Any]:
-    """Where a source stands in its stream, if the stream is here."""
+def _is_number(value: object) -> bool:
+    """Python reads NaN and Infinity too, which no browser does."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _with_lag(viewer: Viewer, source: dict[str, Any]) -> dict[str, Any]:
+    """Where a source stands in its stream, if the stream is here and the viewer may ask for it."""
     name = str(source.get("stream") or "")
     end_seq = source.get("end_seq")
-    stream = account.jetstream.streams.get(name)
-    known: dict[str, Any] = {"stream": name, "end_seq": end_seq if isinstance(end_seq, int) else None}
-    if stream is not None and isinstance(end_seq, int):
+    stream = viewer.account.jetstream.streams.get(name)
+    if stream is not None and not viewer.may_ask(f"$JS.API.STREAM.INFO.{name}"):
+        stream = None
+    is_seq = isinstance(end_seq, int) and not isinstance(end_seq, bool)
+    known: dict[str, Any] = {"stream": name, "end_seq": end_seq if is_seq else None}
+    if stream is not None and isinstance(end_seq, int) and is_seq:
         first, last = int(stream.store.first_seq), int(stream.store.visible_seq)
         known.update(first_seq=first, last_seq=last, lag=max(0, last - end_seq))
     return known

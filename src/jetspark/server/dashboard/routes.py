@@ -8,6 +8,7 @@ comes from this page and not from another one the viewer has open. Not known her
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import json
 import secrets
@@ -19,10 +20,10 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from jetspark.server.dashboard import browse
-from jetspark.server.dashboard.changes import CHANGES, BadForm
+from jetspark.server.dashboard.changes import CHANGES, BadForm, read_form, too_large
 from jetspark.server.dashboard.documents import Views
 from jetspark.server.dashboard.inner_client import LoginRefused, RequestFailed
-from jetspark.server.dashboard.logins import Logins, Viewer
+from jetspark.server.dashboard.logins import Logins, TooManyGuesses, Viewer
 from jetspark.server.dashboard.pipelines import pipelines
 from jetspark.server.dashboard.sampler import Sampler
 
@@ -86,15 +87,18 @@ class Dashboard:
             "streams/{stream}/subjects": self._subjects,
             "streams/{stream}/messages": self._messages,
             "streams/{stream}/messages/{seq:[0-9]{1,19}}": self._message,
+            "streams/{stream}/consumers": self._consumers,
             "streams/{stream}/consumers/{consumer}": self._consumer,
             "connections": self._connections,
+            "connections/{cid:[0-9]{1,19}}": self._connection,
             "pipelines": self._pipelines,
         }
         for path, handler in documents.items():
-            router.add_get(f"{prefix}/api/{path}", self._document(handler))
+            router.add_get(f"{prefix}/api/{_any_name(path)}", self._document(handler))
         router.add_get(f"{prefix}/api/events", self._events)
         for path in CHANGES:
-            router.add_post(f"{prefix}/api/{path}", self._change(path))
+            router.add_post(f"{prefix}/api/{_any_name(path)}", self._change(path))
+        application.on_response_prepare.append(_forbid_below(prefix))
 
     async def close(self) -> None:
         beats, self._beats = self._beats, set()
@@ -108,7 +112,12 @@ class Dashboard:
         if not self._server.is_ready:
             raise web.HTTPServiceUnavailable(text="The server is still starting.", headers=HEADERS)
         try:
-            return await self._logins.viewer(request.headers.get("Authorization", ""))
+            return await self._logins.viewer(request.headers.get("Authorization", ""), request.remote or "")
+        except TooManyGuesses:
+            later = {**HEADERS, "Retry-After": "5", "Cache-Control": "no-store"}
+            raise web.HTTPTooManyRequests(
+                text="Too many logins from this address: wait a little.", headers=later
+            ) from None
         except LoginRefused as error:
             challenge = {"WWW-Authenticate": 'Basic realm="jetspark", charset="UTF-8"', "Cache-Control": "no-store"}
             raise web.HTTPUnauthorized(text=f"Log in: {error}", headers={**HEADERS, **challenge}) from None
@@ -126,14 +135,16 @@ class Dashboard:
         raise web.HTTPMovedPermanently(f"{request.path}/", headers=HEADERS)
 
     def _static(self, name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        file = resources.files(__package__).joinpath("static", name)
+        # Read once: a few files of a few kilobytes, and an upgrade is a restart.
+        body = resources.files(__package__).joinpath("static", name).read_bytes()
+        tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
         kind = _TYPES[name.rpartition(".")[2]]
 
         async def handle(request: web.Request) -> web.StreamResponse:
             await self._viewer(request)
-            # Small files of a local disk: reading one takes less time than asking a thread to.
-            body = file.read_bytes()
-            headers = {**HEADERS, "Cache-Control": "no-cache"}
+            headers = {**HEADERS, "Cache-Control": "no-cache", "ETag": tag}
+            if tag in request.headers.get("If-None-Match", ""):
+                return web.Response(status=304, headers=headers)
             return web.Response(body=body, content_type=kind, charset="utf-8", headers=headers)
 
         return handle
@@ -191,6 +202,7 @@ class Dashboard:
             query.get("subject", ""),
             _number(query.get("seq", "0")),
             newest_first=query.get("order", "newest") != "oldest",
+            monotonic_ns=self._server.clock.monotonic_ns,
         )
 
     async def _message(self, request: web.Request, viewer: Viewer) -> dict[str, Any]:
@@ -199,6 +211,12 @@ class Dashboard:
         if found is None:
             raise NotThere(f"There is no message {seq} (any more).")
         return found
+
+    async def _consumers(self, request: web.Request, viewer: Viewer) -> dict[str, Any]:
+        query, stream = request.query, self._found(request, viewer)
+        return self._views.consumers(
+            viewer, stream, query.get("filter", ""), query.get("sort", "name"), _number(query.get("offset", "0"))
+        )
 
     async def _consumer(self, request: web.Request, viewer: Viewer) -> dict[str, Any]:
         stream, name = self._found(request, viewer), request.match_info["consumer"]
@@ -212,6 +230,13 @@ class Dashboard:
         state = "closed" if query.get("state") == "closed" else "open"
         sort = query.get("sort", "cid")
         return self._views.connections(viewer, sort if sort in _CONNECTION_SORTS else "cid", state)
+
+    async def _connection(self, request: web.Request, viewer: Viewer) -> dict[str, Any]:
+        cid = request.match_info["cid"]
+        found = self._views.connection(viewer, cid)
+        if found is None:
+            raise NotThere(f"There is no connection {cid} (any more).")
+        return found
 
     async def _pipelines(self, request: web.Request, viewer: Viewer) -> dict[str, Any]:
         return pipelines(viewer, self._server.clock.now_ns())
@@ -268,13 +293,12 @@ class Dashboard:
                     stream = self._found(request, viewer)
                     if "consumer" in names and names["consumer"] not in stream.consumers:
                         raise NotThere(f"There is no consumer {names['consumer']} of stream {stream.name}.")
-                form = await request.json()
-                if not isinstance(form, dict):
-                    raise BadForm("a form is a JSON object")
-                answer = await change(viewer, names, form)
+                answer = await change(viewer, names, read_form(await request.read()))
             except NotThere as error:
                 return _answer({"error": str(error)}, status=404)
-            except (BadForm, ValueError) as error:
+            except web.HTTPRequestEntityTooLarge:
+                return _answer({"error": f"this is too much: {too_large(viewer)}"}, status=413)
+            except (BadForm, browse.BadFilter, ValueError) as error:
                 return _answer({"error": str(error)}, status=400)
             except RequestFailed as error:
                 return _answer({"error": str(error)}, status=409)
@@ -293,7 +317,9 @@ class Dashboard:
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
             return "This request comes from another site."
-        if not hmac.compare_digest(headers.get(TOKEN_HEADER, "").encode(), self._token.encode()):
+        if not hmac.compare_digest(
+            headers.get(TOKEN_HEADER, "").encode("utf-8", "surrogateescape"), self._token.encode()
+        ):
             return "This page is older than the server: reload it."
         return ""
 
@@ -301,6 +327,22 @@ class Dashboard:
 _CONNECTION_SORTS: Final = frozenset(
     {"cid", "subs", "pending", "msgs_to", "msgs_from", "bytes_to", "bytes_from", "last", "idle", "uptime", "rtt"}
 )
+
+
+def _any_name(path: str) -> str:
+    """Names may hold braces too, which the router leaves out unless it is told."""
+    return path.replace("{stream}", "{stream:[^/]+}").replace("{consumer}", "{consumer:[^/]+}")
+
+
+def _forbid_below(prefix: str) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+    """What is not there, wrong methods and mistakes are answered by the library, which forbids nothing."""
+
+    async def forbid(request: web.Request, response: web.StreamResponse) -> None:
+        if request.path == prefix or request.path.startswith(f"{prefix}/"):
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+
+    return forbid
 
 
 def _number(text: str) -> int:

@@ -34,17 +34,30 @@ export async function loadSession() {
   return session;
 }
 
-// Calls back with every beat of the server, and with the state of the line: live, connecting or lost.
+// Beats come every two seconds, and after twenty at the latest.
+const SILENCE_MS = 25000;
+
+// Calls back with every beat of the server, and with the state of the line: live, connecting or lost. A page that nobody
+// sees does not listen: it costs nothing, and a browser allows only a few lines to one server.
 export function listen(onBeat, onState) {
   let source;
   let timer = 0;
+  let silence = 0;
+  const close = () => { source?.close(); source = undefined; clearTimeout(timer); clearTimeout(silence); };
   const open = () => {
-    source = new EventSource("api/events");
-    source.addEventListener("beat", (event) => { onState("live"); onBeat(JSON.parse(event.data)); });
-    source.addEventListener("error", () => {
-      onState(source.readyState === EventSource.CLOSED ? "lost" : "connecting");
-      if (source.readyState === EventSource.CLOSED) { clearTimeout(timer); timer = setTimeout(open, 2000); }
+    close();
+    if (document.hidden) return;
+    const mine = source = new EventSource("api/events");
+    const again = (wait_ms) => { timer = setTimeout(open, wait_ms); };
+    const expect = () => { clearTimeout(silence); silence = setTimeout(() => { onState("lost"); open(); }, SILENCE_MS); };
+    expect();
+    mine.addEventListener("beat", (event) => { if (mine === source) { expect(); onState("live"); onBeat(JSON.parse(event.data)); } });
+    mine.addEventListener("error", () => {
+      if (mine !== source) return;
+      onState(mine.readyState === EventSource.CLOSED ? "lost" : "connecting");
+      if (mine.readyState === EventSource.CLOSED) again(2000);
     });
   };
+  document.addEventListener("visibilitychange", open);
   open();
 }

@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { h, render } from "./dom.js";
+import { setClock } from "./format.js";
 import { empty } from "./parts.js";
 import { watchPlots } from "./plot.js";
 import { connections } from "./view_connections.js";
@@ -9,18 +10,20 @@ import { consumer } from "./view_consumer.js";
 import { messages } from "./view_messages.js";
 import { overview } from "./view_overview.js";
 import { pipelines } from "./view_pipelines.js";
-import { stream } from "./view_stream.js";
+import { stream, streamConsumers } from "./view_stream.js";
 import { streams } from "./view_streams.js";
 
 const main = document.getElementById("main");
 const VIEWS = ["overview", "streams", "pipelines", "connections"];
 let refresh = null;
 let place = h("div");
-let isBusy = false;
 let visit = 0;
+// The visit whose question is under way; a view that was left does not hold up the next.
+let busyVisit = 0;
 
 function route() {
-  const parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent);
+  let parts;
+  try { parts = location.hash.replace(/^#\/?/, "").split("/").filter(Boolean).map(decodeURIComponent); } catch { return ["", "Not found", null]; }
   const [first, name, tab, item] = parts;
   if (!first) return ["overview", "Overview", overview];
   if (first === "pipelines") return ["pipelines", "Pipelines", pipelines];
@@ -28,7 +31,8 @@ function route() {
   if (first !== "streams") return ["", "Not found", null];
   if (!name) return ["streams", "Streams", streams];
   if (tab === "messages") return ["streams", `Messages of ${name}`, (place) => messages(place, name)];
-  if (tab === "consumers" && item) return ["streams", item, (place) => consumer(place, name, item)];
+  if (tab === "consumers" && !item) return ["streams", `Consumers of ${name}`, (place) => streamConsumers(place, name)];
+  if (tab === "consumers") return ["streams", item, (place) => consumer(place, name, item)];
   return ["streams", name, (place) => stream(place, name, tab ?? "summary")];
 }
 
@@ -46,7 +50,7 @@ async function showView({ focus = false } = {}) {
   }
   refresh = null;
   // A place of its own for each visit: an answer that comes when somebody has gone elsewhere is shown to nobody.
-  place = h("div");
+  place = h("div", {}, h("p.loading.muted", {}, "Loading…"));
   main.replaceChildren(place);
   // At once, not when the answer is there: by then somebody may already type into the view's search.
   if (focus) { main.focus({ preventScroll: true }); scrollTo(0, 0); }
@@ -59,15 +63,13 @@ async function showView({ focus = false } = {}) {
 
 async function beat() {
   const mine = visit;
-  if (!refresh || isBusy) return;
-  isBusy = true;
+  if (!refresh || busyVisit === mine) return;
+  busyVisit = mine;
   try {
     await refresh();
     // After a problem the view is back as it was left, with what was typed into it.
     if (mine === visit && !place.isConnected) main.replaceChildren(place);
-  } catch (error) { if (mine === visit) showProblem(error); } finally { isBusy = false; }
-  // Somebody went elsewhere meanwhile: that view has waited for its turn.
-  if (mine !== visit) await beat();
+  } catch (error) { if (mine === visit) showProblem(error); } finally { if (busyVisit === mine) busyVisit = 0; }
 }
 
 function showSession() {
@@ -124,7 +126,7 @@ try {
   await api.loadSession();
   showSession();
   await showView();
-  api.listen((figures) => { showTrouble(figures); beat(); }, showState);
+  api.listen((figures) => { setClock(figures.now); showTrouble(figures); beat(); }, showState);
 } catch (error) {
   showProblem(error);
 }

@@ -10,21 +10,21 @@ export function toast(words, tone = "") {
   setTimeout(() => note.remove(), 6000);
 }
 
-function open(content) {
-  const box = h("dialog", { on: { close: () => box.remove(), click: (event) => { if (event.target === box) box.close(); } } }, content);
+function open(title, content) {
+  const box = h("dialog", { "aria-label": title, on: { close: () => box.remove(), click: (event) => { if (event.target === box) box.close(); } } }, content);
   document.body.append(box);
   box.showModal();
   return box;
 }
 
-// `actions` stand beside the button that closes, which has the focus.
+// `actions` stand beside the button that closes. The title has the focus: what is long begins at its beginning.
 export function showDialog(title, content, actions = []) {
-  const box = open(h("div.inside", {}, h("h2", {}, title), content,
-    h("div.actions", {}, actions, h("button.button", { type: "button", autofocus: true, on: { click: () => box.close() } }, "Close"))));
+  const box = open(title, h("div.inside", {}, h("h2", { tabindex: "-1", autofocus: true }, title), content,
+    h("div.actions", {}, actions, h("button.button", { type: "button", on: { click: () => box.close() } }, "Close"))));
   return box;
 }
 
-// fields: what to fill in; question(values): the sentence that is asked; perform(values): does it.
+// fields: what to fill in, if anything; question(values): the sentence that is asked; perform(values): does it.
 function form({ title, words, fields, question, action, danger, perform, done }) {
   const problem = h("p.problem", { role: "alert", hidden: true });
   const asking = h("div", { hidden: true });
@@ -39,7 +39,8 @@ function form({ title, words, fields, question, action, danger, perform, done })
     isAsking = toAsking;
     problem.hidden = true;
     filling.hidden = review.hidden = toAsking;
-    asking.hidden = back.hidden = go.hidden = !toAsking;
+    asking.hidden = go.hidden = !toAsking;
+    back.hidden = !toAsking || !fields.length;
     if (toAsking) { asking.replaceChildren(h("div.ask", {}, question(values()))); go.focus(); }
   };
   const submit = async (event) => {
@@ -58,8 +59,10 @@ function form({ title, words, fields, question, action, danger, perform, done })
     }
   };
   const cancel = h("button.button", { type: "button", on: { click: () => box.close() } }, "Cancel");
-  const box = open(h("form", { method: "dialog", on: { submit } }, h("h2", {}, title), words ? h("p.muted", {}, words) : "", filling, asking, problem,
+  const box = open(title, h("form", { method: "dialog", on: { submit } }, h("h2", {}, title), words ? h("p.muted", {}, words) : "", filling, asking, problem,
     h("div.actions", {}, cancel, back, review, go)));
+  // Nothing to fill in: the question at once, and whoever only presses Enter does no harm.
+  if (!fields.length) { turn(true); cancel.focus(); }
 }
 
 function input(name, label, props = {}, check) {
@@ -67,9 +70,13 @@ function input(name, label, props = {}, check) {
   return { name, node: h("label", {}, label, control), read: () => control.value.trim(), check: check && (() => check(control.value.trim())) };
 }
 
-function area(name, label, props = {}) {
+function area(name, label, props = {}, check) {
   const control = h("textarea", { name, spellcheck: "false", ...props });
-  return { name, node: h("label", {}, label, control), read: () => control.value };
+  return { name, node: h("label", {}, label, control), read: () => control.value, check: check && (() => check(control.value)) };
+}
+
+function checkSubject(value) {
+  if (/\s|^\.|\.$|\.\.|(^|\.)[*>](\.|$)/.test(value)) throw new Error(`“${value}” is not a subject to publish to: words between dots, without * and >.`);
 }
 
 const number = (words) => (value) => { if (value && !/^[1-9][0-9]*$/.test(value)) throw new Error(`${words} is a whole number above 0.`); };
@@ -78,11 +85,11 @@ export function publish(subject, done) {
   form({
     title: "Publish a message",
     fields: [
-      input("subject", "Subject", { value: subject, required: true, placeholder: "orders.new" }),
-      area("headers", "Headers, one a line (Name: value)", { rows: 2, placeholder: "Nats-Msg-Id: 42" }),
+      input("subject", "Subject", { value: subject, required: true, placeholder: "orders.new" }, checkSubject),
+      area("headers", "Headers, one a line (Name: value)", { rows: 2, placeholder: "Nats-Msg-Id: 42" }, readHeaders),
       area("body", "Body", { placeholder: '{"id": 42}' }),
     ],
-    question: (values) => `Publish ${f.count(new Blob([values.body]).size)} bytes to ${values.subject}?`,
+    question: (values) => `Publish ${f.counted(new Blob([values.body]).size, "byte")} to ${values.subject}?`,
     action: "Publish",
     perform: ({ subject: target, headers, body }) => post(["publish"], { subject: target, body, headers: readHeaders(headers) }),
     done,
@@ -107,7 +114,7 @@ export function purge(stream, messages, done) {
       input("keep", "Keep this many of the newest", { inputmode: "numeric" }, number("The number to keep")),
     ],
     question: ({ filter, seq, keep }) => {
-      const which = filter || seq || keep ? "messages" : `all ${f.exact(messages)} messages`;
+      const which = filter || seq || keep ? "messages" : messages === 1 ? "the one message" : `all ${f.exact(messages)} messages`;
       const rest = [filter && `on ${filter}`, seq && `below sequence ${seq}`, keep && `but the newest ${keep}`].filter(Boolean).join(" ");
       return `Remove ${which} ${rest} from ${stream}? They cannot be brought back.`.replace("  ", " ");
     },
@@ -137,5 +144,5 @@ export const deleteConsumer = (stream, consumer, done) =>
   deletion("consumer", consumer, ["streams", stream, "consumers", consumer], "Its position and what it has acknowledged go with it.", done);
 
 export function ask(title, question, action, perform, done) {
-  form({ title, words: question, fields: [], question: () => question, action, danger: true, perform, done });
+  form({ title, fields: [], question: () => question, action, danger: true, perform, done });
 }

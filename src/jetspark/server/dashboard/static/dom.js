@@ -52,10 +52,12 @@ export function render(container, ...children) {
 function patchChildren(old, wanted) {
   const next = [...wanted.childNodes];
   const wantedKeys = new Set(next.map(keyOf));
-  const kept = new Map([...old.childNodes].filter(keyOf).map((node) => [keyOf(node), node]));
+  // Several may have the same key; each is used once, in their order.
+  const kept = new Map();
+  for (const node of [...old.childNodes].filter(keyOf)) kept.set(keyOf(node), [...(kept.get(keyOf(node)) ?? []), node]);
   let present = old.firstChild;
   for (const node of next) {
-    const known = kept.get(keyOf(node));
+    const known = kept.get(keyOf(node))?.shift();
     while (known && present !== known && !wantedKeys.has(keyOf(present))) present = removed(present);
     if (known && present !== known) old.insertBefore(known, present);
     const same = known ?? present;

@@ -5,6 +5,7 @@ const plain = new Intl.NumberFormat("en");
 
 export const count = (value) => (value === null || value === undefined ? "–" : value < 100000 ? plain.format(Math.round(value)) : compact.format(value));
 export const exact = (value) => plain.format(value);
+export const counted = (value, word) => `${plain.format(value)} ${word}${value === 1 ? "" : "s"}`;
 
 export function rate(value) {
   if (value === null || value === undefined) return "–";
@@ -45,9 +46,13 @@ export function duration(seconds) {
   return parts.join(" ");
 }
 
-export function ago(text, now) {
+// The server's clock against this machine's: times of the server are compared with the server's.
+let ahead_ms = 0;
+export const setClock = (now) => { ahead_ms = Date.parse(now) - Date.now() || 0; };
+
+export function ago(text) {
   if (!text) return "never";
-  const seconds = Math.max(0, ((now ? Date.parse(now) : Date.now()) - Date.parse(text)) / 1000);
+  const seconds = Math.max(0, (Date.now() + ahead_ms - Date.parse(text)) / 1000);
   return seconds < 2 ? "now" : `${duration(Math.floor(seconds))} ago`;
 }
 

@@ -25,7 +25,7 @@ export const empty = (title, ...words) => h("div.empty", {}, h("b", {}, title), 
 export function table(columns, rows, key) {
   return h("div.table-wrap.cards", {}, h("table", {},
     h("thead", {}, h("tr", {}, columns.map((column) => h("th", { class: column.num ? "num" : "", scope: "col" }, column.name)))),
-    h("tbody", {}, rows.map((row) => h("tr", { data: { key: String(key(row)) } }, columns.map((column) => cell(column, row)))))));
+    h("tbody", {}, rows.map((row, place) => h("tr", { data: { key: String(key(row, place)) } }, columns.map((column) => cell(column, row)))))));
 }
 
 function cell(column, row) {
@@ -35,9 +35,15 @@ function cell(column, row) {
 
 export const chip = (words, tone = "") => h("span.chip", { class: tone }, words);
 
+function subjectsOf(row) {
+  const more = row.subject_count - row.subjects.length;
+  const words = [row.subjects.join(", ") + (more > 0 ? ` and ${f.exact(more)} more` : ""), row.origins.length ? `from ${row.origins.slice(0, 12).join(", ")}` : ""];
+  return words.filter(Boolean).join(" · ") || "no subjects";
+}
+
 export function streamColumns() {
   return [
-    { name: "Stream", className: "name", cell: (row) => [h("a", { href: f.place("streams", row.name) }, row.name), h("span.sub", {}, row.subjects.join(", ") || "no subjects")] },
+    { name: "Stream", className: "name", cell: (row) => [h("a", { href: f.place("streams", row.name) }, row.name), h("span.sub", {}, subjectsOf(row))] },
     { name: "In / s", num: true, cell: (row) => [spark(row.spark), h("span.after-spark", {}, f.rate(row.in_rate))] },
     { name: "Messages", num: true, cell: (row) => f.count(row.messages) },
     { name: "Size", num: true, cell: (row) => f.bytes(row.bytes) },
@@ -74,38 +80,5 @@ function groupChips(row) {
 }
 
 export const pinnedName = (pinned) => (pinned.cid ? `${pinned.name || "client"} (#${pinned.cid})` : "a client at work");
-
-// A number keeps its digits: some are longer than the browser counts.
-class Digits { constructor(text) { this.text = text; } }
-export const parseJson = (text) => JSON.parse(text, (key, value, context) => (typeof value === "number" && context?.source ? new Digits(context.source) : value));
-
-// JSON as JSON: indented and coloured, built of text nodes only.
-export function json(value) {
-  const out = h("pre.json");
-  write(out, value, 0);
-  return out;
-}
-
-function write(out, value, depth) {
-  if (value instanceof Digits) { out.append(h("span.number", {}, value.text)); return; }
-  const pad = (levels) => "\n" + "  ".repeat(levels);
-  if (Array.isArray(value) || (value !== null && typeof value === "object")) {
-    const isList = Array.isArray(value);
-    const entries = isList ? value.map((item) => [null, item]) : Object.entries(value);
-    if (!entries.length) { out.append(isList ? "[]" : "{}"); return; }
-    if (depth > 60) { out.append("…"); return; }
-    out.append(isList ? "[" : "{");
-    entries.forEach(([key, item], place) => {
-      out.append(pad(depth + 1));
-      if (key !== null) out.append(h("span.key", {}, JSON.stringify(key)), ": ");
-      write(out, item, depth + 1);
-      if (place < entries.length - 1) out.append(",");
-    });
-    out.append(pad(depth), isList ? "]" : "}");
-    return;
-  }
-  const kind = typeof value === "string" ? "string" : typeof value === "number" ? "number" : "word";
-  out.append(h(`span.${kind}`, {}, JSON.stringify(value)));
-}
 
 export const facts = (pairs) => h("dl.facts", {}, pairs.filter(([, value]) => value !== undefined && value !== "").map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));

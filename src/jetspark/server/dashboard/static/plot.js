@@ -10,7 +10,8 @@ function ceiling(value, isSize) {
   if (!(value > 0)) return 1;
   const unit = isSize ? 1024 ** Math.floor(Math.log2(value) / 10) : 1;
   const power = unit * 10 ** Math.floor(Math.log10(value / unit));
-  return [1, 2, 2.5, 5, 10].map((step) => step * power).find((step) => step >= value * 1.02) ?? 10 * power;
+  // Steps whose half is round too: it stands beside the middle line.
+  return [1, 2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value) ?? 10 * power;
 }
 
 // Minutes shown: the hour, or less while there is less to show.
@@ -32,7 +33,7 @@ function pieces(values, total, top) {
 const text = (points) => points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
 
 // lines: [{name, values}]; show: how a value is written.
-export function plot({ title, lines, stepS, show, floor = 0, isSize = false }) {
+export function plot({ title, lines, stepS, show, isSize = false, floor = isSize ? 1024 : 0 }) {
   const minutes = spanOf(Math.max(0, ...lines.map((line) => line.values.length)), stepS);
   const total = (minutes * 60) / stepS;
   const largest = Math.max(floor, ...lines.flatMap((line) => line.values.filter((value) => value !== null)), 0);

@@ -23,7 +23,6 @@ export async function connections(main) {
   const sort = h("select", { "aria-label": "Sort by" }, SORTS.map(([value, words]) => h("option", { value }, words)));
   const state = h("select", { "aria-label": "Which" }, h("option", { value: "open" }, "Open"), h("option", { value: "closed" }, "Closed lately"));
   const list = h("div");
-  let rows = [];
   main.replaceChildren(h("div.head", {}, h("div.grow", {}, h("h1", {}, "Connections"))), h("div.controls", {}, state, sort), list);
   let newest = 0;
   const refresh = async () => {
@@ -31,19 +30,23 @@ export async function connections(main) {
     const turn = ++newest;
     const found = await get(["connections"], { sort: sort.value, state: state.value });
     if (turn !== newest) return;
-    rows = found.rows;
+    const { rows } = found;
     render(list, card("w12", `${f.exact(found.total)} ${state.value}${found.total > rows.length ? `, ${rows.length} shown` : ""}`, "",
       rows.length ? table(columns(found.own, state.value === "closed"), rows, (row) => row.cid) : empty("Nobody")));
   };
   list.addEventListener("click", (event) => {
     const cid = event.target.closest?.("[data-cid]")?.dataset.cid;
-    const row = rows.find((one) => String(one.cid) === cid);
-    if (!row) return;
-    const subjects = row.subscriptions_list ?? [];
-    dialogs.showDialog(row.name || `Connection ${row.cid}`, [facts([["Number", row.cid], ["Address", row.ip ? `${row.ip}:${row.port}` : "inside the server"], ["Client", [row.lang, row.version].filter(Boolean).join(" ")], ["User", row.authorized_user ?? ""], ["Account", row.account ?? row.name_tag ?? ""], ["Since", f.when(row.start)], ["TLS", row.tls_version ?? ""]]),
-      h("span.label", {}, `${subjects.length} subscriptions`), subjects.length ? h("pre", {}, subjects.join("\n")) : h("p.faint", {}, "none")]);
+    if (cid) openConnection(cid);
   });
   sort.addEventListener("change", early(refresh));
   state.addEventListener("change", early(refresh));
   return refresh;
+}
+
+async function openConnection(cid) {
+  let row;
+  try { row = await get(["connections", cid]); } catch (error) { dialogs.toast(error.message, "bad"); return; }
+  const more = row.subject_count - row.subjects.length;
+  dialogs.showDialog(row.name || `Connection ${row.cid}`, [facts([["Number", row.cid], ["Address", row.ip ? `${row.ip}:${row.port}` : "inside the server"], ["Client", [row.lang, row.version].filter(Boolean).join(" ")], ["User", row.authorized_user ?? ""], ["Account", row.account ?? ""], ["Since", f.when(row.start)], ["TLS", row.tls_version ?? ""]]),
+    h("span.label", {}, f.counted(row.subject_count, "subscription")), row.subjects.length ? h("pre", {}, row.subjects.join("\n") + (more > 0 ? `\nand ${f.exact(more)} more` : "")) : h("p.faint", {}, "none")]);
 }

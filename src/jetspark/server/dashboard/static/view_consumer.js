@@ -4,7 +4,8 @@ import { get, post, session } from "./api.js";
 import * as dialogs from "./dialogs.js";
 import { early, h, render } from "./dom.js";
 import * as f from "./format.js";
-import { bar, body, card, chip, empty, facts, json, pinnedName, table, tile } from "./parts.js";
+import { json } from "./json.js";
+import { bar, body, card, chip, empty, facts, pinnedName, table, tile } from "./parts.js";
 import { plot } from "./plot.js";
 
 function tiles({ row, last_seq: lastSeq }) {
@@ -37,7 +38,7 @@ const pulls = (document_) => card("w12", "Waiting pulls, next first", "", docume
     { name: "Priority", num: true, cell: (row) => (row.group ? row.priority : "–") },
     { name: "From", num: true, cell: (row) => (row.min_pending ? `${f.exact(row.min_pending)} pending` : row.min_ack_pending ? `${f.exact(row.min_ack_pending)} unacknowledged` : "–") },
     { name: "Ends", num: true, cell: (row) => (row.expires ? f.clock(row.expires) : "never") },
-  ], document_.waiting, (row) => `${row.cid}`)
+  ], document_.waiting, (row, place) => `${row.cid}/${place}`)
   : empty("Nobody waits", "Requests of pull clients that wait for messages are listed here."));
 
 function content(document_) {

@@ -4,7 +4,8 @@ import { get, post, session } from "./api.js";
 import * as dialogs from "./dialogs.js";
 import { debounce, early, h, render } from "./dom.js";
 import * as f from "./format.js";
-import { card, empty, facts, json, parseJson, table } from "./parts.js";
+import { jsonText, longText } from "./json.js";
+import { card, empty, facts, table } from "./parts.js";
 import { actOn, streamHead } from "./view_stream.js";
 
 function hex(base64) {
@@ -21,13 +22,11 @@ function hex(base64) {
 
 // What a body is, found out by trying: JSON, text, or bytes.
 function show(message) {
-  if (message.base64 !== undefined) return [`Body · bytes`, h("pre", {}, hex(message.base64))];
+  const part = message.truncated ? `, the first ${f.exact(message.shown)} bytes` : "";
+  if (message.base64 !== undefined) return [`Body · bytes${part}`, h("pre.hex", {}, hex(message.base64))];
   if (!message.size) return ["Body", h("p.faint", {}, "empty")];
-  const first = message.text.trimStart()[0];
-  if (!message.truncated && first !== undefined && "{[\"-0123456789tfn".includes(first)) {
-    try { return ["Body · JSON", json(parseJson(message.text))]; } catch { /* text that looked like JSON */ }
-  }
-  return [`Body · text${message.truncated ? ", shown in part" : ""}`, h("pre", {}, message.text)];
+  const found = message.truncated ? null : jsonText(message.text);
+  return found ? ["Body · JSON", found] : [`Body · text${part}`, longText(message.text)];
 }
 
 async function openMessage(stream, seq, refresh) {
@@ -37,7 +36,7 @@ async function openMessage(stream, seq, refresh) {
   const remove = session.allow_changes
     ? h("button.button.danger", { type: "button", on: { click: () => { box.close(); dialogs.ask(`Delete message ${seq}`, `Delete message ${seq} of ${stream}? It cannot be brought back.`, "Delete", () => post(["streams", stream, "messages", seq, "delete"], {}), refresh); } } }, "Delete") : "";
   const box = dialogs.showDialog(`Message ${f.exact(seq)}`, [
-    facts([["Subject", h("span.mono", {}, message.subject)], ["Stored", f.when(message.time)], ["Size", `${f.exact(message.size)} bytes`]]),
+    facts([["Subject", h("span.mono", {}, message.subject)], ["Stored", f.when(message.time)], ["Size", f.counted(message.size, "byte")]]),
     h("span.label", {}, "Headers"),
     message.headers.length ? facts(message.headers.map(([name, value]) => [name, h("span.mono", {}, value || " ")])) : h("p.faint", {}, "none"),
     h("span.label", {}, title), content], remove);

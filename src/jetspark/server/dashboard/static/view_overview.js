@@ -10,9 +10,9 @@ function tiles(figures) {
   const share = figures.storage_max > 0 ? figures.storage_used / figures.storage_max : undefined;
   const traffic = session.sees_server
     ? [tile("Messages in", f.rate(figures.in_msgs), "/ s", `${f.bytes(figures.in_bytes)} / s`), tile("Messages out", f.rate(figures.out_msgs), "/ s", `${f.bytes(figures.out_bytes)} / s`)]
-    : [tile("Messages stored", f.rate(figures.stored_rate), "/ s", `account ${session.account}`)];
-  return h("div.tiles", { "aria-label": "Figures" }, traffic,
-    tile("Stored", f.count(figures.messages), "messages", `${f.bytes(figures.bytes)} in ${f.count(figures.streams)} streams`),
+    : [tile("Messages in", f.rate(figures.stored_rate), "/ s", `account ${session.account}`)];
+  return h("div.tiles", { role: "group", "aria-label": "Figures" }, traffic,
+    tile("Messages stored", f.count(figures.messages), "", `${f.bytes(figures.bytes)} in ${f.count(figures.streams)} streams`),
     tile("Disk", f.bytes(figures.storage_used), "", `of ${f.bytes(figures.storage_max)}`, { meter: share }),
     tile("Commit p99", figures.commit_count ? f.ms(figures.commit_p99_ms) : "–", "", figures.commit_count ? `p50 ${f.ms(figures.commit_p50_ms)} · ${f.rate(figures.commits)} / s` : "nothing written yet", { tone: figures.disk_error ? "bad" : "" }),
     tile("Connections", f.count(figures.connections), "", figures.slow_consumers ? `${figures.slow_consumers} slow so far` : "none slow", { tone: figures.slow_consumers ? "warn" : "" }),
@@ -39,7 +39,7 @@ function commitBars(buckets) {
   const last = Math.min(buckets.length - 1, used.lastIndexOf(true) + 1);
   if (!total) return empty("No commit yet", "They are counted here by how long each took.");
   const most = Math.max(...buckets.map((bucket) => bucket.count));
-  const tick = (bucket) => (bucket.below_ms ? (bucket.below_ms < 1 ? `${Math.round(bucket.below_ms * 1000)}µ` : bucket.below_ms < 1000 ? `${bucket.below_ms}` : `${bucket.below_ms / 1000}s`) : "more");
+  const tick = (bucket) => (!bucket.below_ms ? "more" : bucket.below_ms < 1000 ? `${Number(bucket.below_ms.toPrecision(3))}` : `${bucket.below_ms / 1000}s`);
   return body(h("div.bars", { role: "img", "aria-label": `${total} commits by duration` }, buckets.slice(first, last + 1).map((bucket) =>
     h("div.bar-one", { class: bucket.count ? "" : "none", title: `${f.exact(bucket.count)} commits` }, h("b", {}, bucket.count ? `${bucket.count / total < 0.01 ? "<1" : Math.round((100 * bucket.count) / total)}%` : ""),
       h("i", { css: { height: `${Math.round((120 * bucket.count) / most)}px` } }), h("span.tick", {}, tick(bucket))))),

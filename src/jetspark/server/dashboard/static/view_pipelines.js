@@ -16,7 +16,7 @@ function source(one) {
 }
 
 function pipe(row) {
-  return h("section.card.pipe", { data: { key: row.name } }, h("header", {}, h("h2", {}, row.name), chip(row.state, TONES[row.state] ?? "")), h("div.body", {},
+  return h("section.card.pipe", { data: { key: row.key } }, h("header", {}, h("h2", {}, row.name), chip(row.state, TONES[row.state] ?? "")), h("div.body", {},
     h("div.figures", {},
       h("div", {}, h("b", {}, f.rate(row.processed_rows_per_second)), h("span", {}, "rows / s")),
       h("div", {}, h("b", {}, f.count(row.batch)), h("span", {}, "batch")),

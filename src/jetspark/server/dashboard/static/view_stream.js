@@ -4,24 +4,32 @@ import { get, session } from "./api.js";
 import * as dialogs from "./dialogs.js";
 import { early, h, render } from "./dom.js";
 import * as f from "./format.js";
-import { body, card, chip, consumerColumns, empty, facts, json, table, tile } from "./parts.js";
+import { json } from "./json.js";
+import { longList } from "./list.js";
+import { body, card, chip, consumerColumns, empty, facts, table, tile } from "./parts.js";
 import { plot } from "./plot.js";
 
 export function streamHead(name, tab, document_) {
   const { row, config } = document_;
-  const segment = (key, words, href, count) => h("a", { href, "aria-current": tab === key ? "page" : undefined }, words, count === undefined ? "" : h("span.count", {}, f.count(count)));
+  const segment = (key, words, href, count) => h("a", { href, "aria-current": tab === key ? "page" : undefined }, words, count === undefined ? "" : [" ", h("span.count", {}, f.count(count))]);
   const actions = session.allow_changes
-    ? h("div.actions", {}, h("button.button", { type: "button", data: { act: "publish" } }, "Publish"), " ", h("button.button.danger", { type: "button", data: { act: "purge" } }, "Purge"), " ", h("button.button.danger", { type: "button", data: { act: "delete" } }, "Delete"))
+    ? h("div.actions", {}, config.mirror ? "" : [h("button.button", { type: "button", data: { act: "publish" } }, "Publish"), " "], h("button.button.danger", { type: "button", data: { act: "purge" } }, "Purge"), " ", h("button.button.danger", { type: "button", data: { act: "delete" } }, "Delete"))
     : chip("read-only");
   return [
     h("div.head", {}, h("div.grow", {}, h("div.crumbs", {}, h("a", { href: "#/streams" }, "Streams")), h("h1", {}, name),
-      h("div.chips", {}, row.subjects.slice(0, 12).map((subject) => chip(subject, "accent")), chip(`${row.storage} storage`), chip(`${row.retention} retention`), config.sealed ? chip("sealed", "warn") : "", config.description ? chip(config.description) : "")), actions),
+      h("div.chips", {}, row.subjects.map((subject) => chip(subject, "accent")), row.subject_count > row.subjects.length ? chip(`and ${f.exact(row.subject_count - row.subjects.length)} more`) : "", origins(document_), chip(`${row.storage} storage`), chip(`${row.retention} retention`), config.sealed ? chip("sealed", "warn") : "", config.description ? chip(config.description) : "")), actions),
     h("nav.segments", { "aria-label": "Stream" },
       segment("summary", "Summary", f.place("streams", name)),
       segment("consumers", "Consumers", f.place("streams", name, "consumers"), document_.row.consumers),
       document_.may_read ? segment("messages", "Messages", f.place("streams", name, "messages"), row.messages) : "",
       segment("config", "Configuration", f.place("streams", name, "config"))),
   ];
+}
+
+// Where a mirror's or a sourcing stream's messages come from, and how far behind it is.
+function origins({ mirror, sources }) {
+  const words = (origin, how) => chip(`${how} ${origin.name}${origin.lag ? ` · ${f.count(origin.lag)} behind` : ""}${origin.error ? ` · ${origin.error.description ?? "not reachable"}` : ""}`, origin.error ? "bad" : origin.lag ? "warn" : "good");
+  return [mirror ? words(mirror, "mirror of") : "", (sources ?? []).slice(0, 12).map((source) => words(source, "from"))];
 }
 
 const firstLiteral = (subjects) => subjects.find((subject) => !/[*>]/.test(subject)) ?? (subjects[0] ?? "").replace(/\.[*>].*$/, ".");
@@ -55,7 +63,8 @@ function summary(document_) {
 
 const limit = (config) => (config.max_bytes > 0 ? `of ${f.bytes(config.max_bytes)}` : config.max_age ? `kept for ${f.nanoseconds(config.max_age)}` : "no limit set");
 
-const consumers = (document_) => card("w12", "Consumers", "", document_.consumers.length
+const consumers = (document_) => card("w12", document_.row.consumers > document_.consumers.length ? "Consumers with the most to do" : "Consumers",
+  document_.row.consumers > document_.consumers.length ? h("a", { href: f.place("streams", document_.row.name, "consumers") }, `All ${f.exact(document_.row.consumers)}`) : "", document_.consumers.length
   ? table(consumerColumns({ withStream: false }), document_.consumers, (row) => row.name)
   : empty("No consumers", "Messages wait here until somebody reads them."));
 
@@ -73,9 +82,28 @@ export async function stream(main, name, tab) {
   let latest;
   const refresh = async () => {
     latest = await get(["streams", name]);
-    const content = tab === "config" ? configuration(latest) : tab === "consumers" ? h("div.grid", {}, consumers(latest)) : summary(latest);
-    render(main, streamHead(name, tab, latest), content);
+    render(main, streamHead(name, tab, latest), tab === "config" ? configuration(latest) : summary(latest));
   };
+  main.onclick = actOn(name, () => latest, early(refresh));
+  return refresh;
+}
+
+const SORTS = [["name", "Name"], ["lag", "Lag"], ["out_rate", "Messages per second"], ["ack_pending", "Unacknowledged"], ["redelivered", "Redelivered"], ["waiting", "Waiting pulls"]];
+
+// All consumers of a stream: find, sort, page.
+export async function streamConsumers(main, name) {
+  let latest;
+  const head = h("div");
+  const list = longList({
+    sorts: SORTS, load: (query) => get(["streams", name, "consumers"], query), columns: consumerColumns({ withStream: false }), key: (row) => row.name,
+    what: "consumer", none: "Messages wait here until somebody reads them.",
+  });
+  const refresh = async () => {
+    latest = await get(["streams", name]);
+    render(head, streamHead(name, "consumers", latest));
+    await list.refresh();
+  };
+  main.replaceChildren(head, list.node);
   main.onclick = actOn(name, () => latest, early(refresh));
   return refresh;
 }
