@@ -14,9 +14,12 @@ from typing import Any
 
 Body = bytes | str | dict[str, Any] | list[Any]
 
+# The connection is for a whole run of the tests, and answers nothing while other tests have their turn: a server that
+# asked now and then whether anybody is there would close it.
 _CONFIG = """
 listen: "127.0.0.1:-1"
 server_name: oracle
+ping_interval: "2h"
 jetstream {{ store_dir: "{store_dir}", max_mem: 100MB, max_file: 200MB{limits} }}
 {more}
 """

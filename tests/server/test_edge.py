@@ -242,3 +242,26 @@ async def test_with_a_relaxed_interval_acknowledgements_do_not_wait_for_a_sync(s
 
     assert counting.synced == []
     assert await asyncio.to_thread(counting.has_synced.wait, 5)
+
+
+async def test_memory_that_reading_took_is_given_back_when_nobody_reads(start_server: StartServer) -> None:
+    first = await start_server(jetstream=True)
+    client = await with_stream(first)
+    for _ in range(30):
+        client.send("PUB s.1 _INBOX.1 1000000", "x" * 1_000_000)
+        await client.line()
+        await client.line()
+    await first.close()
+    running = await start_server(jetstream=True)
+    client = await running.login(headers=True)
+    client.send("SUB _INBOX.1 1")
+    cache = running.server.broker.block_cache
+
+    for seq in range(1, 31):
+        client.send(f"PUB $JS.API.STREAM.MSG.GET.S _INBOX.1 {len(str(seq)) + 8}", f'{{"seq":{seq}}}')
+        await client.line()
+        await client.line()
+
+    assert cache.held_bytes > 24_000_000, "each full block came into memory"
+    while cache.held_bytes > cache.budget_bytes:
+        await client.until_pong()

@@ -110,3 +110,10 @@ def test_the_pytest_fixture_gives_a_server(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess(*arguments, "-p", "no:cacheprovider")
 
     result.assert_outcomes(passed=1)
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with serve() as first:
+        taken = f"{first.host}:{first.port}"
+        with pytest.raises(OSError, match=f"{taken}: bind: address already in use"), serve(port=first.port):
+            pass

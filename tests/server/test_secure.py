@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import ssl
 from pathlib import Path
 
@@ -219,3 +220,30 @@ async def test_a_missing_certificate_is_an_error_at_the_start(start_server: Star
 
     with pytest.raises(OptionsError, match="error parsing X509 certificate/key pair"):
         await start_server(config=config(missing))
+
+
+async def test_a_reload_takes_a_renewed_certificate_and_keeps_the_old_one_when_the_new_is_bad(
+    start_server: StartServer, authority: Authority, tmp_path: Path
+) -> None:
+    first, second = authority.issue("first"), authority.issue("second")
+    cert_file, key_file = tmp_path / "cert.pem", tmp_path / "key.pem"
+    shutil.copy(first.cert_file, cert_file)
+    shutil.copy(first.key_file, key_file)
+    running = await start_server(config=f'port: -1, tls {{ cert_file: "{cert_file}", key_file: "{key_file}" }}')
+
+    async def shown() -> bytes:
+        client = await running.connect()
+        await upgrade(client, authority.client_context())
+        return client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+
+    before = await shown()
+    shutil.copy(second.cert_file, cert_file)
+    with pytest.raises(OptionsError, match="certificate/key pair"):
+        running.server.reload(running.server.options)
+    kept = await shown()
+    shutil.copy(second.key_file, key_file)
+    running.server.reload(running.server.options)
+    after = await shown()
+
+    assert kept == before
+    assert after != before

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Bytes that may arrive while one commit is under way before their senders have to wait.
 UNCOMMITTED_BYTES_MAX: Final = 64 * 1024 * 1024
 
-# Without a commit for this long the server counts as quiet, and gives memory back.
+# Without a commit or a look at stored messages for this long the server counts as quiet, and gives memory back.
 QUIET_S: Final = 0.5
 
 # The machine's clock may be set while a long timer runs, so none runs longer than this without a look.
@@ -237,21 +237,28 @@ class Edge:
             self._log_notices()
         if broker.dirty_sessions:
             self.schedule()
+        if self._trim_timer is None and broker.block_cache.is_swollen():
+            self._watch_quiet()
         wake_ns = broker.next_wake_ns()
         if wake_ns != self._timer_at_ns:
             self._arm(wake_ns)
 
+    def _watch_quiet(self) -> None:
+        self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
+
     def _trim_when_quiet(self, commit_count: int) -> None:
-        """Return memory once no commit has come for a while."""
-        if self.broker.commit_count != commit_count:
-            self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
-            return
+        """Return memory once no commit has come for a while, and what was read from disk is not being read."""
         self._trim_timer = None
+        cache = self.broker.block_cache
+        cache.age()
+        if self.broker.commit_count != commit_count or cache.is_swollen():
+            self._watch_quiet()
+            return
         return_free_memory()
 
     def _start(self, commit: Commit) -> None:
         if self._trim_timer is None:
-            self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
+            self._watch_quiet()
         assert self._committer is not None
         error = self._committer.perform_now(commit)
         if error is not None:

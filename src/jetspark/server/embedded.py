@@ -63,10 +63,16 @@ async def serve_async(
     http_port: int | None = None,
     config_file: str | Path | None = None,
 ) -> AsyncIterator[Server]:
-    """Run a server in the caller's event loop.
+    """Run a server in the caller's event loop for as long as the block lasts.
 
-    Without `store_dir` the streams live in a temporary directory that is removed at the end. `options` replaces all
-    other arguments.
+        async with jetspark.serve_async(store_dir="./store") as server:
+            connection = await jetspark.connect(server.url)
+
+    A `port` of 0 is any free one. Without `store_dir` the streams live in a temporary directory that is removed at the
+    end; with one they are there at the next start. `http_port` opens the monitoring port (0: a free one), with
+    dashboard and metrics. `config_file` is a file as `jetspark server -c` takes it, for users, TLS, limits and all
+    else. `options` replaces all other arguments. Raises OSError when the port is taken, and OptionsError when the
+    store is in use by another server or the file is wrong.
     """
     if options is None:
         options = embedded_options(
@@ -86,14 +92,19 @@ async def serve_async(
 
 
 class RunningServer:
-    """A server that runs in a thread of this process."""
+    """A server that runs in a thread of this process. `jetspark.connect(server=...)` takes it as it is."""
 
     def __init__(self, server: Server) -> None:
         self.host = server.host
+        """The address it listens on."""
         self.port = server.port
+        """The port it listens on, also when any free one was asked for."""
         self.http_port = server.http_port
+        """The port of monitoring, dashboard and metrics; 0 without them."""
         self.url = server.client_url
+        """What a client connects to: `nats://host:port`."""
         self.server = server
+        """The server itself, in its own thread: look, do not call."""
 
 
 class _Arguments(TypedDict):
@@ -168,10 +179,10 @@ def serve(
 ) -> Iterator[RunningServer]:
     """Run a server in a background thread for as long as the block lasts.
 
-    with jetspark.serve() as server:
-        print(server.url)
+        with jetspark.serve() as server:
+            print(server.url)
 
-    Takes the same arguments as `serve_async`.
+    Takes the same arguments as `serve_async`, and raises the same.
     """
     arguments: _Arguments = {
         "host": host,

@@ -35,9 +35,10 @@ def open_socket(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen(_BACKLOG)
         listening.setblocking(False)
-    except OSError:
+    except OSError as error:
         listening.close()
-        raise
+        reason = str(error.strerror).lower()
+        raise OSError(error.errno, f"listen tcp {join_host_port(host, port)}: bind: {reason}") from None
     return listening
 
 

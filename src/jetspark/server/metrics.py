@@ -9,6 +9,7 @@ Not known here: HTTP.
 from __future__ import annotations
 
 import asyncio
+import collections
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,7 @@ from jetspark.server.varz import varz
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
+    from jetspark.broker.account import Account
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.broker.stream import Stream
     from jetspark.server.server import Server
@@ -29,9 +31,13 @@ if TYPE_CHECKING:
 _SLICE_COUNT: Final = 200
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
+# What the exporter shows for an account without a limit.
+_NO_LIMIT: Final = (1 << 64) - 1
+
 _CONNZ: Final = ("pending_bytes", "subscriptions", "in_bytes", "out_bytes", "in_msgs", "out_msgs")
 
-Row = tuple[list[str], list[float]]
+# None stands for what has not happened yet.
+Row = tuple[list[str], list[float | None]]
 
 
 class Gathered:
@@ -42,6 +48,10 @@ class Gathered:
         self.jsz: dict[str, Any] = {}
         self.is_healthy = True
         self.connz: dict[str, float] = {}
+        # Per account: its name, whether it has JetStream, and its figures.
+        self.accounts: list[dict[str, Any]] = []
+        # "mirror" or "source", with its row.
+        self.origins: list[tuple[str, Row]] = []
         self.streams: list[Row] = []
         self.consumers: list[Row] = []
         self.commits: tuple[list[tuple[str, float]], float] = ([], 0.0)
@@ -77,17 +87,20 @@ class Metrics:
         gathered.commit_failures = server.broker.commit_failures
         labels = [server.server_id, server.name, "", server.options.jetstream.domain, "", "true"]
         left = _SLICE_COUNT
+        traffic = self._traffic()
         for account in list(server.broker.accounts.values()):
+            gathered.accounts.append(_account_figures(account, traffic[account.name]))
             for stream in list(account.jetstream.streams.values()):
-                of_stream = [*labels, account.name, account.name, stream.name, server.name, "true"]
+                of_stream = [*labels, *[account.name] * 3, stream.name, server.name, "true"]
                 gathered.streams.append((of_stream, _stream_numbers(stream)))
+                gathered.origins += _origin_rows(of_stream, stream)
                 left -= 1
                 for consumer in list(stream.consumers.values()):
                     gathered.consumers.append(_consumer_row(of_stream, consumer, server.name))
                     left -= 1
-                if left <= 0:
-                    left = _SLICE_COUNT
-                    await asyncio.sleep(0)
+                    if left <= 0:
+                        left = _SLICE_COUNT
+                        await asyncio.sleep(0)
         self._observations.forget_deleted()
         gathered.acks = [
             (
@@ -114,8 +127,58 @@ class Metrics:
         sums["num_connections"] = sums["total"] = len(connections)
         return sums
 
+    def _traffic(self) -> dict[str, collections.Counter[str]]:
+        """Sums over the open connections of each account."""
+        found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+        for connection in self._server.edge.connections.values():
+            session = connection.session
+            sums = found[session.account.name]
+            sums["conns"] += 1
+            sums["in_msgs"] += int(session.in_msgs)
+            sums["in_bytes"] += int(session.in_bytes)
+            sums["out_msgs"] += int(session.out_msgs)
+            sums["out_bytes"] += int(session.out_bytes)
+        return found
 
-def _stream_numbers(stream: Stream) -> list[float]:
+
+def _account_figures(account: Account, traffic: collections.Counter[str]) -> dict[str, Any]:
+    jetstream = account.jetstream
+    return {
+        "name": account.name,
+        "enabled": int(jetstream.enabled),
+        "memory": jetstream.used(True),
+        "storage": jetstream.used(False),
+        "reserved_memory": jetstream.reserved(True),
+        "reserved_storage": jetstream.reserved(False),
+        "max_memory": _NO_LIMIT if jetstream.max_memory < 0 else jetstream.max_memory,
+        "max_storage": _NO_LIMIT if jetstream.max_storage < 0 else jetstream.max_storage,
+        "streams": len(jetstream.streams),
+        "consumers": [(stream.name, len(stream.consumers)) for stream in jetstream.streams.values()],
+        "subscriptions": int(account.interest.subscription_count),
+        **{key: traffic[key] for key in ("conns", "in_msgs", "in_bytes", "out_msgs", "out_bytes")},
+    }
+
+
+def _origin_rows(of_stream: list[str], stream: Stream) -> list[tuple[str, Row]]:
+    features = stream.features
+    if features is None:
+        return []
+    mirror = features.mirror_info()
+    found = [("mirror", mirror)] if mirror is not None else []
+    found += [("source", source) for source in features.source_infos()]
+    rows: list[tuple[str, Row]] = []
+    for kind, info in found:
+        outside = info.get("external") or {}
+        labels = [*of_stream, info["name"], outside.get("api", ""), outside.get("deliver", "")]
+        rows.append((kind, (labels, [info["lag"], info["active"]])))
+    return rows
+
+
+def _seconds_since(now_ns: int, then_ns: int) -> float | None:
+    return (now_ns - then_ns) / 1e9 if then_ns else None
+
+
+def _stream_numbers(stream: Stream) -> list[float | None]:
     store, config = stream.store, stream.config
     return [
         int(store.message_count),
@@ -133,15 +196,19 @@ def _consumer_row(of_stream: list[str], consumer: Consumer, leader: str) -> Row:
     state = consumer.state
     created = format_time(consumer.created_ns).partition(".")[0] + "Z"
     labels = [*of_stream, consumer.name, leader, "true", consumer.config.description, created]
-    numbers: list[float] = [
+    now_ns = int(consumer.broker.now_ns)
+    numbers: list[float | None] = [
         int(state.delivered_consumer_seq),
         int(state.delivered_stream_seq),
         len(state.pending),
-        len(state.redelivered),
+        # With a single delivery nothing is ever delivered again, whatever is remembered about it.
+        0 if consumer.deliveries_max == 1 else len(state.redelivered),
         len(consumer.pulls.waiting),
         int(consumer.num_pending()),
         int(state.floor_stream_seq),
         int(state.floor_consumer_seq),
+        _seconds_since(now_ns, int(state.last_delivered_ts_ns)),
+        _seconds_since(now_ns, int(state.last_ack_ts_ns)),
     ]
     return labels, numbers
 

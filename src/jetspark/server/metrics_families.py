@@ -1,31 +1,30 @@
 """The metric families of /metrics, made from gathered numbers.
 
 Decided here: the names, the words that explain them, and their labels. Streams and consumers may be thousands, each
-with the same long labels on eight lines: theirs is the one text not written by the library. Counters under other
+with the same long labels on ten lines: theirs is the one text not written by the library. Counters under other
 projects' names are written untyped, because the library adds `_total` to a counter's name and theirs have none.
-Runs on a thread of its own and touches nothing but what it was given.
+What nats-surveyor shows of the server and its accounts is in `metrics_surveyor`. Runs on a thread of its own and
+touches nothing but what it was given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from prometheus_client.metrics_core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-    UntypedMetricFamily,
-)
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from jetspark import __version__
+from jetspark.api.timestamps import parse_time
+from jetspark.server.metrics_surveyor import gauge, surveyor, untyped
 
 if TYPE_CHECKING:
     from jetspark.server.metrics import Gathered, Row
 
 SERVER_LABELS: Final = ("server_id", "server_name", "cluster", "domain", "meta_leader", "is_meta_leader")
-STREAM_LABELS: Final = (*SERVER_LABELS, "account", "account_id", "stream_name", "stream_leader", "is_stream_leader")
+ACCOUNT_LABELS: Final = (*SERVER_LABELS, "account", "account_name", "account_id")
+STREAM_LABELS: Final = (*ACCOUNT_LABELS, "stream_name", "stream_leader", "is_stream_leader")
 CONSUMER_LABELS: Final = (
     *STREAM_LABELS,
     "consumer_name",
@@ -35,6 +34,16 @@ CONSUMER_LABELS: Final = (
     "consumer_created",
 )
 _ACK_LABELS: Final = ("account", "stream", "consumer")
+_ACCOUNT_FIGURES: Final = (
+    ("jetstream_account_max_memory", "The most memory an account's streams may have"),
+    ("jetstream_account_max_storage", "The most disk an account's streams may have"),
+    ("jetstream_account_memory_used", "Memory that an account's streams have"),
+    ("jetstream_account_storage_used", "Disk that an account's streams have"),
+)
+_ORIGIN_FIGURES: Final = (
+    ("lag", "Messages that the origin has and the stream does not have yet"),
+    ("active_duration_ns", "Nanoseconds since something was heard of the origin, -1 before"),
+)
 
 # In the order in which `metrics` gathers the numbers.
 STREAM_FIGURES: Final = (
@@ -56,6 +65,8 @@ CONSUMER_FIGURES: Final = (
     ("jetstream_consumer_num_pending", "Messages not delivered yet"),
     ("jetstream_consumer_ack_floor_stream_seq", "Every message up to this sequence is acknowledged"),
     ("jetstream_consumer_ack_floor_consumer_seq", "Every delivery up to this one is acknowledged"),
+    ("jetstream_consumer_last_delivery_seconds", "Seconds since the last delivery"),
+    ("jetstream_consumer_last_ack_seconds", "Seconds since the last acknowledgement"),
 )
 _ACK_COUNTS: Final = (
     ("nats_jetstream_acknowledgement_deliveries", "Deliveries that sampled acknowledgements took"),
@@ -63,22 +74,9 @@ _ACK_COUNTS: Final = (
     ("nats_jetstream_delivery_terminated_count", "Messages a client terminated"),
     ("nats_jetstream_consumer_nak", "Messages a client sent back"),
 )
-# Of /varz the exporter shows these words as labels, and every number.
-_WORDS: Final = ("server_id", "server_name", "version")
-# name, key of /varz, explanation, is it a counter?
-_CORE: Final = (
-    ("mem_bytes", "mem", "Memory of the server", False),
-    ("core_count", "cores", "Cores of the machine", False),
-    ("cpu_percentage", "cpu", "Processor time of the server", False),
-    ("connection_count", "connections", "Connections", False),
-    ("total_connection_count", "total_connections", "Connections since the start", True),
-    ("subs_count", "subscriptions", "Subscriptions", False),
-    ("sent_msgs_count", "out_msgs", "Messages sent", True),
-    ("sent_bytes", "out_bytes", "Bytes sent", True),
-    ("recv_msgs_count", "in_msgs", "Messages received", True),
-    ("recv_bytes", "in_bytes", "Bytes received", True),
-    ("slow_consumer_count", "slow_consumers", "Clients cut off for being slow", False),
-)
+# Of /varz the exporter shows these words as labels, these times as milliseconds, and every number.
+_WORDS: Final = ("server_id", "server_name", "version", "domain", "leader", "name")
+_TIMES: Final = ("start", "config_load_time")
 
 
 def families(gathered: Gathered) -> Iterator[Metric]:
@@ -87,37 +85,39 @@ def families(gathered: Gathered) -> Iterator[Metric]:
     domain = gathered.jsz["config"].get("domain", "")
     server = [server_id, name, "", domain, "", "true"]
     yield from _varz(gathered.varz, server_id)
-    yield _gauge(
+    yield gauge(
         "gnatsd_healthz_status", "0 when healthy", ("server_id",), [([server_id], 0 if gathered.is_healthy else 1)]
     )
+    status = "ok" if gathered.is_healthy else "unavailable"
+    yield gauge(
+        "gnatsd_healthz_status_value",
+        "1 when healthy; the word is a label",
+        ("server_id", "value"),
+        [([server_id, status], 1 if gathered.is_healthy else 0)],
+    )
     for key, value in gathered.connz.items():
-        yield _gauge(f"gnatsd_connz_{key}", f"{key} of the open connections", ("server_id",), [([server_id], value)])
+        yield gauge(f"gnatsd_connz_{key}", f"{key} of the open connections", ("server_id",), [([server_id], value)])
     yield from _jetstream_server(gathered.jsz, server)
-    yield from _surveyor(gathered)
+    yield from _jetstream_accounts(gathered, server)
+    yield from _origins(gathered)
+    yield from surveyor(gathered)
     yield from _acknowledgements(gathered)
     yield from _own(gathered, server_id, name)
 
 
-def _gauge(name: str, words: str, labels: Sequence[str], rows: Iterable[tuple[list[str], float]]) -> Metric:
-    family = GaugeMetricFamily(name, words, labels=labels)
-    for values, number in rows:
-        family.add_metric(values, number)
-    return family
-
-
-def _untyped(name: str, words: str, labels: Sequence[str], rows: Iterable[tuple[list[str], float]]) -> Metric:
-    family = UntypedMetricFamily(name, words, labels=labels)
-    for values, number in rows:
-        family.add_metric(values, number)
-    return family
-
-
-def _varz(varz: dict[str, Any], server_id: str) -> Iterator[Metric]:
-    for key, value in varz.items():
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            yield _gauge(f"gnatsd_varz_{key}", key, ("server_id",), [([server_id], value)])
+def _varz(document: dict[str, Any], server_id: str, path: str = "") -> Iterator[Metric]:
+    """Every number, of the documents inside it too, named by the way to it."""
+    for key, value in document.items():
+        place = f"{path}_{key}".replace("/", "_")
+        name = re.sub("_+", "_", f"gnatsd_varz_{place}").rstrip("_")
+        if isinstance(value, dict):
+            yield from _varz(value, server_id, place)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield gauge(name, key, ("server_id",), [([server_id], value)])
+        elif key in _TIMES:
+            yield gauge(name, key, ("server_id",), [([server_id], parse_time(value).unix_ns // 1_000_000)])
         elif key in _WORDS:
-            yield _gauge(f"gnatsd_varz_{key}", key, ("server_id", "value"), [([server_id, value], 1)])
+            yield gauge(name, key, ("server_id", "value"), [([server_id, value], 1)])
 
 
 def _jetstream_server(jsz: dict[str, Any], labels: list[str]) -> Iterator[Metric]:
@@ -131,30 +131,25 @@ def _jetstream_server(jsz: dict[str, Any], labels: list[str]) -> Iterator[Metric
         "max_storage": ("The most disk streams may have", jsz["config"]["max_storage"]),
     }
     for name, (words, value) in figures.items():
-        yield _gauge(f"jetstream_server_{name}", words, SERVER_LABELS, [(labels, value)])
+        yield gauge(f"jetstream_server_{name}", words, SERVER_LABELS, [(labels, value)])
 
 
-def _surveyor(gathered: Gathered) -> Iterator[Metric]:
-    varz, jsz = gathered.varz, gathered.jsz
-    labels, values = ("server_cluster", "server_name", "server_id"), ["", varz["server_name"], varz["server_id"]]
-    for name, key, words, is_counter in _CORE:
-        make = _untyped if is_counter else _gauge
-        yield make(f"nats_core_{name}", words, labels, [(values, varz[key])])
-    store = ("server_id", "server_name", "cluster_name"), [varz["server_id"], varz["server_name"], ""]
-    figures = {
-        "enabled": ("1 when JetStream is on", 0 if jsz.get("disabled") else 1),
-        "filestore_size_bytes": ("The most disk streams may have", jsz["config"]["max_storage"]),
-        "memstore_size_bytes": ("The most memory streams may have", jsz["config"]["max_memory"]),
-        "filestore_used_bytes": ("Disk that streams have", jsz["storage"]),
-        "filestore_reserved_bytes": ("Disk promised to streams", jsz["reserved_storage"]),
-        "memstore_used_bytes": ("Memory that streams have", jsz["memory"]),
-        "memstore_reserved_bytes": ("Memory promised to streams", jsz["reserved_memory"]),
-        "accounts": ("Accounts with JetStream", jsz["accounts"]),
-    }
-    for name, (words, value) in figures.items():
-        yield _gauge(f"nats_core_jetstream_{name}", words, store[0], [(store[1], value)])
-    for name, key in (("api_requests", "total"), ("api_errors", "errors")):
-        yield _untyped(f"nats_core_jetstream_{name}", f"JetStream API {key}", store[0], [(store[1], jsz["api"][key])])
+def _jetstream_accounts(gathered: Gathered, server: list[str]) -> Iterator[Metric]:
+    accounts = [account for account in gathered.accounts if account["enabled"]]
+    keys = ("max_memory", "max_storage", "memory", "storage")
+    for (name, words), key in zip(_ACCOUNT_FIGURES, keys, strict=True):
+        rows = [([*server, *[account["name"]] * 3], account[key]) for account in accounts]
+        yield gauge(name, words, ACCOUNT_LABELS, rows)
+
+
+def _origins(gathered: Gathered) -> Iterator[Metric]:
+    """How far behind mirrors and sourcing streams are."""
+    for kind in ("mirror", "source"):
+        labels = (*STREAM_LABELS, f"{kind}_name", f"{kind}_api", f"{kind}_deliver")
+        rows = [row for found, row in gathered.origins if found == kind]
+        for position, (name, words) in enumerate(_ORIGIN_FIGURES):
+            numbers = [(values, counts[position] or 0) for values, counts in rows]
+            yield gauge(f"jetstream_stream_{kind}_{name}", words, labels, numbers)
 
 
 def _acknowledgements(gathered: Gathered) -> Iterator[Metric]:
@@ -166,7 +161,7 @@ def _acknowledgements(gathered: Gathered) -> Iterator[Metric]:
     yield times
     for position, (name, explanation) in enumerate(_ACK_COUNTS):
         rows = [(labels, counts[position]) for labels, _, _, counts in gathered.acks if counts[position]]
-        yield _untyped(name, explanation, _ACK_LABELS, rows)
+        yield untyped(name, explanation, _ACK_LABELS, rows)
 
 
 def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
@@ -189,7 +184,7 @@ def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
         counter = CounterMetricFamily(metric, words, labels=labels)
         counter.add_metric(values, value)
         yield counter
-    yield _gauge(
+    yield gauge(
         "jetspark_build_info", "Always 1; the version is a label", (*labels, "version"), [([*values, __version__], 1)]
     )
 
@@ -206,7 +201,9 @@ def _table(figures: Sequence[tuple[str, str]], names: Sequence[str], rows: list[
     lines: list[str] = []
     for position, (name, words) in enumerate(figures):
         lines.append(f"# HELP {name} {words}\n# TYPE {name} gauge\n")
-        lines.extend(f"{name}{{{labels}}} {float(numbers[position])}\n" for labels, numbers in labelled)
+        # What has not happened yet has no number.
+        told = [(labels, number) for labels, numbers in labelled if (number := numbers[position]) is not None]
+        lines.extend(f"{name}{{{labels}}} {float(number)}\n" for labels, number in told)
     return "".join(lines)
 
 

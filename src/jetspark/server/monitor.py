@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import json
+import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -68,6 +69,7 @@ class Monitor:
         self.host = ""
         self.port = 0
         self.secure_port = 0
+        self.secure_context: ssl.SSLContext | None = None
 
     async def start(self) -> None:
         """Open the ports the options ask for; raises OSError."""
@@ -93,7 +95,7 @@ class Monitor:
         options = self._server.options
         context = None
         if scheme == "https" and options.tls is not None:
-            context = ssl_context(options.tls, asks_clients=False)
+            context = self.secure_context = ssl_context(options.tls, asks_clients=False)
         await web.SockSite(self._runner, listening, ssl_context=context).start()
         opened: int = listening.getsockname()[1]
         self._server.logger.info(f"Starting {scheme} monitor on {join_host_port(self.host, opened)}")

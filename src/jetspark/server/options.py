@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from jetspark.api.timestamps import format_duration
+from jetspark.errors import JetsparkError
 from jetspark.protocol.subjects import is_valid_subject
 
 SECOND_NS: Final = 1_000_000_000
@@ -22,7 +23,7 @@ SYSTEM_ACCOUNT: Final = "$SYS"
 MAX_PAYLOAD_WARN_BYTES: Final = 8 * 1024 * 1024
 
 
-class OptionsError(Exception):
+class OptionsError(JetsparkError):
     """A setting is wrong, or one this server does not support was asked for."""
 
 

@@ -21,6 +21,7 @@ from jetspark.broker.options import VERSION
 from jetspark.server.flags import CommandLine, UsageError, options_from, parse_command_line
 from jetspark.server.listener import join_host_port
 from jetspark.server.loops import loop_factory
+from jetspark.server.memory import keep_free_memory
 from jetspark.server.options import Options, OptionsError
 from jetspark.server.signals import send_signal
 from jetspark.server.usage import TLS_HELP, USAGE
@@ -65,6 +66,7 @@ def _act(line: CommandLine) -> int:
         sys.stderr.write(f"{_NAME}: configuration file {options.config_file} is valid ({options.config_digest})\n")
         return 0
     sys.stderr.writelines(f"{warning}\n" for warning in warnings)
+    keep_free_memory()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(_serve(line, options))
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import random
 import socket
+import ssl
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -31,7 +32,7 @@ from jetspark.server.options import Options, OptionsError, TlsOptions, validate
 from jetspark.server.secure import SecureLayer
 from jetspark.server.storage import StoreDirectory
 from jetspark.server.system_services import ServerServices
-from jetspark.server.tls import ssl_context
+from jetspark.server.tls import renew, ssl_context
 from jetspark.server.trace import TracedConnection
 from jetspark.store.disk import Disk, FileDisk
 
@@ -69,6 +70,7 @@ class Server:
         self.is_ready = False
         self._store: StoreDirectory | None = None
         self._monitor: Monitor | None = None
+        self._secure_context: ssl.SSLContext | None = None
         self._websocket: WebsocketListener | None = None
         self._committer: Committer | None = None
         self._services: ServerServices | None = None
@@ -145,7 +147,7 @@ class Server:
         tls = self.options.tls
         if tls is None:
             return self._new_connection
-        context = ssl_context(tls)
+        context = self._secure_context = ssl_context(tls)
         self.broker.options.info_extra |= _tls_info(self.options, tls)
 
         def secure() -> SecureLayer:
@@ -315,9 +317,13 @@ class Server:
     # -- changing ----------------------------------------------------------------------------------------------
 
     def reload(self, options: Options) -> None:
-        """Take over what may change while running: log, users, limits. Raises OptionsError for anything else."""
+        """Take over what may change while running: log, users, limits, renewed certificates.
+
+        Raises OptionsError for anything else.
+        """
         validate(options)
         self._refuse_fixed_changes(options)
+        self._renew_certificates()
         if options.log_file != self.options.log_file or options.logtime != self.options.logtime:
             self.logger.replace(logger_from(options, self.clock))
         self.logger.is_debug, self.logger.is_trace = options.debug, options.trace
@@ -335,6 +341,14 @@ class Server:
                 session.reject()
         self.edge.schedule()
         self.logger.info("Reloaded server configuration")
+
+    def _renew_certificates(self) -> None:
+        """The files' names stay, what is in them may have been renewed."""
+        renew(self._secure_context, self.options.tls)
+        if self._monitor is not None:
+            renew(self._monitor.secure_context, self.options.tls)
+        if self._websocket is not None:
+            renew(self._websocket.secure_context, self.options.websocket.tls)
 
     def _refuse_fixed_changes(self, options: Options) -> None:
         old, new = self.options, options

@@ -43,6 +43,17 @@ def ssl_context(options: TlsOptions, *, asks_clients: bool = True) -> ssl.SSLCon
     return context
 
 
+def renew(context: ssl.SSLContext | None, options: TlsOptions | None) -> None:
+    """Have the files read again for handshakes to come; raises OptionsError, and changes nothing, when they are bad."""
+    if context is None or options is None:
+        return
+    # Tried elsewhere first: a context that gets a certificate without its key is of no use any more.
+    ssl_context(options)
+    context.load_cert_chain(options.cert_file, options.key_file)
+    if options.ca_file:
+        context.load_verify_locations(options.ca_file)
+
+
 def _openssl_name(name: str) -> str:
     """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 as OpenSSL spells it: ECDHE-RSA-AES128-GCM-SHA256."""
     if not name.startswith("TLS_") or "_WITH_" not in name:

@@ -7,6 +7,7 @@ gets. Frame boundaries mean nothing to NATS. Not known here: what the bytes say.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -132,6 +133,7 @@ class WebsocketListener:
         self._logger = logger
         self._runner: web.AppRunner | None = None
         self.port = 0
+        self.secure_context: ssl.SSLContext | None = None
 
     async def start(self) -> None:
         application = web.Application()
@@ -143,7 +145,7 @@ class WebsocketListener:
         except OSError as error:
             raise OptionsError(f"Unable to listen for websocket connections: {error}") from None
         self.port = listening.getsockname()[1]
-        context = ssl_context(self._options.tls) if self._options.tls is not None else None
+        context = self.secure_context = ssl_context(self._options.tls) if self._options.tls is not None else None
         self._site = web.SockSite(self._runner, listening, ssl_context=context)
         await self._site.start()
         scheme = "wss" if context is not None else "ws"

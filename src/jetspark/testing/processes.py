@@ -133,6 +133,8 @@ class ServerProcess:
             encoding="utf-8",
             errors="replace",
             bufsize=1,
+            # Ctrl-C at a terminal is for the program that started it, which stops the server in its own order.
+            process_group=0,
         )
         self._process = process
         self._reader = threading.Thread(target=self._read_log, args=(process,), daemon=True)

@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def jetspark_server(tmp_path: Path) -> Iterator[RunningServer]:
-    """A running server with JetStream; `url`, `host` and `port` say where."""
-    # Imported here: a test run that never asks for a server must not need the server's packages.
-    from jetspark.server.embedded import serve
+    """A running server with JetStream; `url`, `host` and `port` say where.
 
-    with serve(store_dir=tmp_path / "jetspark-store") as server:
+    It runs in a thread of the test process. Its store is below the test's `tmp_path`, so a test that wants to see what
+    outlives a restart can use `jetspark.serve(store_dir=...)` twice instead.
+    """
+    # Used here and not above: a test run that never asks for a server must not need the server's packages.
+    import jetspark
+
+    with jetspark.serve(store_dir=tmp_path / "jetspark-store") as server:
         yield server
