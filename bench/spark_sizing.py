@@ -33,10 +33,12 @@ def processor_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def family_seconds(root: psutil.Process) -> dict[str, float]:
-    """Processor time of everything below this process, Java and Python apart."""
+def family_seconds(root: psutil.Process, server_pid: int) -> dict[str, float]:
+    """Processor time of everything below this process but the server, Java and Python apart."""
     found = {"java": 0.0, "python": 0.0}
     for process in root.children(recursive=True):
+        if process.pid == server_pid:
+            continue
         try:
             name = "java" if "java" in process.name() else "python"
             times = process.cpu_times()
@@ -68,10 +70,10 @@ class Sizing:
         work()
         me = psutil.Process(os.getpid())
         server = psutil.Process(self._server.pid)
-        before, server_before, started = family_seconds(me), processor_seconds(server), time.perf_counter()
+        before, server_before, started = family_seconds(me, server.pid), processor_seconds(server), time.perf_counter()
         work()
         took_s = time.perf_counter() - started
-        after, server_after = family_seconds(me), processor_seconds(server)
+        after, server_after = family_seconds(me, server.pid), processor_seconds(server)
         scale = MILLION / self._count
         return {
             "server": self._name,

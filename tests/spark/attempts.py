@@ -3,8 +3,9 @@
     python -m tests.spark.attempts --server nats-server --kills 300 --seed 1
 
 The protocol of the sink without Spark around it, which makes a kill cheap: each attempt is a process of its own, at
-most three work on the same rows at once (as speculative tasks do), rows come in another order each time, and some
-attempts start after the rows, or the whole batch, are done. The duplicate window is the shortest there is.
+most three work on the same rows at once (as speculative tasks do, or those of two drivers), rows come in another order
+each time, and some attempts start after the rows, or the whole batch, are done. The duplicate window is the shortest
+there is.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from jetspark.client.sync import JetStream, connect
 from jetspark.spark.sink import Sink, TaskDone
 from jetspark.spark.sink_checks import check_target
-from jetspark.spark.sink_ids import Place
+from jetspark.spark.sink_ids import Place, Run
 from jetspark.spark.sink_options import sink_options
 from jetspark.spark.sink_rows import plan_rows
 from jetspark.testing.processes import server_command, server_process
@@ -36,6 +37,7 @@ WINDOW_S = 0.1
 ROWS = 400
 BATCH_ROWS = 40
 LIVE_MAX = 3
+RUNS = 3
 # An attempt takes about a second, so that most kills find it in the middle of its rows.
 PAUSE_S = 0.15
 SCHEMA = StructType([StructField("data", StringType())])
@@ -69,7 +71,9 @@ def start_attempt(sink: Sink, batch: int, seed: int) -> int:
         return pid
     status = 1
     try:
-        sink.write(Place("trial", batch, 0), batches(rows_of(batch), Random(seed)))
+        # Some are retries of each other, some belong to drivers that know nothing of each other.
+        run = Run(f"run-{seed % RUNS}", is_query=True, keeps_partitions=False)
+        sink.write(Place("trial", batch, 0), batches(rows_of(batch), Random(seed)), run)
         status = 0
     except Exception as error:  # noqa: BLE001 - told, and counted by the exit status
         print(f"attempt at batch {batch}: {error!r}", file=sys.stderr, flush=True)

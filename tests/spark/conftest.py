@@ -130,6 +130,14 @@ def stream(js: JetStream) -> Iterator[Stream]:
     js.delete_stream(name)
 
 
+@pytest.fixture
+def target(js: JetStream) -> Iterator[Stream]:
+    """A stream with the shortest duplicate window there is."""
+    name = f"T{uuid.uuid4().hex[:12]}"
+    yield js.create_stream(name, subjects=[f"{name}.>"], duplicate_window=0.1, allow_msg_ttl=True)
+    js.delete_stream(name)
+
+
 def fill(stream: Stream, count: int, *, subject: str = "a", text: str = "message {}") -> None:
     """Store so many messages, numbered from 1."""
     js = stream.jetstream

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 from jetspark.spark.pipelines import archive_files as files
-from jetspark.spark.pipelines.archive_files import Folder, compact, folders_that_count, last_commit, plan_merges
+from jetspark.spark.pipelines.archive_files import (
+    Folder,
+    Owner,
+    compact,
+    folders_that_count,
+    last_commit,
+    local_folder,
+    plan_merges,
+)
 from jetspark.spark.pipelines.errors import PipelineError
 
 pyarrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'jetspark[arrow]'")
@@ -114,6 +123,73 @@ def test_a_compaction_that_died_is_finished_by_the_next(
     compact(tmp_path)
     assert sequences_of(tmp_path) == [0, 1, 2]
     assert batches_of(tmp_path) == ["batch=0000000000-0000000001", "batch=0000000002"]
+
+
+def test_a_compaction_between_two_looks_hides_no_row_from_a_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        put(tmp_path, f"{number:010d}", number)
+    real = files.files_of
+    compactions = iter([compact])
+
+    def meanwhile(path: Path) -> list[Path]:
+        for due in compactions:
+            due(tmp_path)
+        return real(path)
+
+    monkeypatch.setattr(files, "files_of", meanwhile)
+    assert sequences_of(tmp_path) == [0, 1, 2]
+    assert batches_of(tmp_path) == ["batch=0000000000-0000000001", "batch=0000000002"]
+
+
+def test_merged_files_can_stay_for_those_who_read_them(tmp_path: Path) -> None:
+    for number in range(3):
+        put(tmp_path, f"{number:010d}", number)
+    begun = files.archive_files(tmp_path)
+    done = compact(tmp_path, keep_s=3600)
+    assert (done.merges, done.files_before, done.files_after) == (1, 3, 2)
+    assert all(Path(name).exists() for name in begun)
+    assert sequences_of(tmp_path) == [0, 1, 2]
+    # Not an hour later: they are still there, and not merged a second time.
+    assert compact(tmp_path, keep_s=3600).merges == 0
+    assert all(Path(name).exists() for name in begun)
+    merged = tmp_path / "day=2026-11-16" / "subject_key=a" / "batch=0000000000-0000000001"
+    os.utime(merged, (merged.stat().st_mtime - 3601,) * 2)
+    compact(tmp_path, keep_s=3600)
+    assert batches_of(tmp_path) == ["batch=0000000000-0000000001", "batch=0000000002"]
+    assert sequences_of(tmp_path) == [0, 1, 2]
+
+
+def test_one_compaction_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        put(tmp_path, f"{number:010d}", number)
+    real = Path.rename
+
+    def another_comes(path: Path, target: Path) -> Path:
+        with pytest.raises(PipelineError, match="is being compacted already"):
+            compact(tmp_path)
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", another_comes)
+    assert compact(tmp_path).merges == 1
+    assert sequences_of(tmp_path) == [0, 1, 2]
+
+
+def test_an_archive_has_one_writer(tmp_path: Path) -> None:
+    root = tmp_path / "archive"
+    Owner("one", 2).claim(root)
+    Owner("one", 2).claim(root)
+    with pytest.raises(PipelineError, match="belongs to a query with another checkpoint"):
+        Owner("two", 2).claim(root)
+    with pytest.raises(PipelineError, match="was begun with subject_tokens=2, not None"):
+        Owner("one", None).claim(root)
+
+
+def test_an_address_on_another_file_system_is_not_taken_for_a_folder(tmp_path: Path) -> None:
+    assert local_folder(f"file://{tmp_path}/a b", "an archive") == tmp_path / "a b"
+    with pytest.raises(PipelineError, match=r"an archive is a folder .* not s3://bucket/a"):
+        local_folder("s3://bucket/a", "an archive")
 
 
 def test_there_must_be_an_archive(tmp_path: Path) -> None:

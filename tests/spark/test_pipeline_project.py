@@ -14,13 +14,16 @@ from tests.spark.conftest import OURS, fill, running, url_of
 
 from jetspark.cli.main import cli
 from jetspark.client.sync import connect
+from jetspark.spark.pipelines import project as project_files
 from jetspark.spark.pipelines.errors import PipelineError
 from jetspark.spark.pipelines.graph import dot, mermaid, parse_graph, read_graph, text_tree
-from jetspark.spark.pipelines.launch import Reasons, environment, last_runs, spark_settings
+from jetspark.spark.pipelines.launch import Reasons, environment, spark_settings, storage_for_spark
 from jetspark.spark.pipelines.project import create_project, find_project, load_project, template_names
+from jetspark.spark.pipelines.run_records import last_runs, only_run, put_record
 from jetspark.spark.pipelines.sql_statements import statements
 from jetspark.spark.pipelines.status import StreamStatus, parse_offsets, read_checkpoints, read_status
 from jetspark.spark.pipelines.watching import Meter, all_done, batches_running
+from jetspark.spark.sink_publish import ADAPTIVE_STATELESS
 
 
 def write_spec(folder: Path, text: str) -> Path:
@@ -55,11 +58,98 @@ def test_a_relative_storage_is_within_the_project_and_an_address_stays(tmp_path:
         (SPEC + "configuration: {spark.sql.shuffle.partitions: 4}\n", "put 4 in quotes"),
         ("- a\n", "must hold keys and values"),
         ("name: [\n", "is not YAML"),
+        ("5: x\nname: p\n", "unknown key 5"),
+        (SPEC.replace("name: p", "name: 5"), "'name' must be text: put 5 in quotes"),
+        (SPEC + "database: 5\n", "'database' must be text"),
+        ("name: p\nstorage: s\nlibraries: [{glob: transformations}]\n", "each of 'libraries' must read"),
+        ("name: p\nstorage: s\nlibraries: [{glob: {include: /etc/**}}]\n", "a path from the folder of the spec"),
     ],
 )
 def test_a_spec_that_is_wrong_is_refused_with_what_to_do(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(PipelineError, match=said):
         load_project(write_spec(tmp_path, text))
+
+
+def test_a_spec_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "spark-pipeline.yml").write_bytes(b"name: \xff\n")
+    with pytest.raises(PipelineError, match="is not YAML"):
+        load_project(tmp_path / "spark-pipeline.yml")
+
+
+def test_a_package_that_is_missing_is_told_before_anything_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_files, "PACKAGES", ("yaml", "no_such_package"))
+    write_spec(tmp_path, SPEC)
+    for action in ("graph", "run", "status"):
+        refused = invoke(action, str(tmp_path))
+        assert (refused.exit_code, "(no_such_package missing): pip install 'jetspark[spark]'" in refused.output) == (
+            1,
+            True,
+        )
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_project_without_definitions_is_refused(tmp_path: Path) -> None:
+    write_spec(tmp_path, SPEC)
+    refused = invoke("graph", str(tmp_path))
+    assert (refused.exit_code, "no .py or .sql file is at transformations/**" in refused.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1\n\ndef f(:\n", "transformations/bad.py, line 3: SyntaxError: invalid syntax"),
+        ("import nosuch\n", "transformations/bad.py, line 1: ModuleNotFoundError: No module named 'nosuch'"),
+        ("def f():\n    raise SystemExit(7)\n\nf()\n", "transformations/bad.py, line 2: SystemExit: 7"),
+        (
+            "from pyspark import pipelines as dp\n@dp.table\ndef t():\n    return nosuch\n",
+            "? flow t: transformations/bad.py, line 4: NameError: name 'nosuch' is not defined",
+        ),
+    ],
+)
+def test_an_error_in_a_definition_is_told_with_its_file_and_line(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "transformations").mkdir()
+    write_spec(tmp_path, SPEC)
+    (tmp_path / "transformations" / "bad.py").write_text(text, encoding="utf-8")
+    assert said in invoke("graph", str(tmp_path)).output
+
+
+def test_a_folder_with_a_space_in_its_name_holds_its_own_checkpoints(tmp_path: Path) -> None:
+    folder = tmp_path / "my files #1"
+    folder.mkdir()
+    project = load_project(write_spec(folder, SPEC))
+    checkpoint(project.state_dir / "_checkpoints" / "spark_catalog" / "default" / "t" / "t" / "0", 4, 4, 7)
+    assert read_checkpoints(project.checkpoints_uri)["t"].positions == {"ORDERS": 7}
+    with storage_for_spark(project, "local[2]") as uri:
+        assert " " not in uri
+        assert Path(uri.removeprefix("file://")).resolve() == project.state_dir
+    with (
+        pytest.raises(PipelineError, match="give the spec a `storage` of letters"),
+        storage_for_spark(project, "spark://h:7077"),
+    ):
+        pass
+    plain = load_project(write_spec(tmp_path, SPEC))
+    with storage_for_spark(plain, "spark://h:7077") as uri:
+        assert uri == plain.storage_uri
+
+
+def test_a_project_runs_once_at_a_time_and_says_so(tmp_path: Path) -> None:
+    create_project("shop", "archive", tmp_path)
+    project = find_project(tmp_path / "shop")
+    assert last_runs(project) == []
+    began = {"action": "run", "started": "today", "seconds": None, "result": "running", "error": "", "log": "1.log"}
+    with only_run(project):
+        put_record(project.runs_path, began)
+        assert last_runs(project)[0]["result"] == "running"
+        assert "shop: running since today" in invoke("status", str(project.directory)).output
+        refused = invoke("run", str(project.directory))
+        assert (refused.exit_code, "another run of shop is under way since today" in refused.output) == (1, True)
+    # It left without a word.
+    assert last_runs(project)[0]["result"] == "killed"
+    assert "shop: the last run was killed, begun today" in invoke("status", str(project.directory)).output
+    put_record(project.runs_path, {**began, "seconds": 3, "result": "completed"})
+    assert [one["result"] for one in last_runs(project, 9)] == ["completed"]
 
 
 def test_a_project_is_found_from_a_folder_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +171,13 @@ def test_the_resolved_spec_is_private_and_gone_after_the_run(tmp_path: Path) -> 
     assert not path.exists()
 
 
+def test_a_batch_that_runs_again_keeps_its_partitions_unless_told_otherwise(tmp_path: Path) -> None:
+    project = load_project(write_spec(tmp_path, SPEC))
+
+    assert spark_settings(project, "local[2]", {})[ADAPTIVE_STATELESS] == "false"
+    assert spark_settings(project, "local[2]", {ADAPTIVE_STATELESS: "true"})[ADAPTIVE_STATELESS] == "true"
+
+
 def test_spark_is_given_a_catalog_that_outlives_the_run(tmp_path: Path) -> None:
     project = load_project(write_spec(tmp_path, SPEC))
     settings = spark_settings(project, "local[2]", {"spark.executor.memory": "2g", "spark.jetspark.servers": "x"})
@@ -88,6 +185,8 @@ def test_spark_is_given_a_catalog_that_outlives_the_run(tmp_path: Path) -> None:
     assert str(tmp_path / "state" / "metastore") in settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
     assert settings["spark.sql.warehouse.dir"] == project.warehouse_uri
     assert settings["spark.executor.memory"] == "2g"
+    assert int(settings["spark.sql.pipelines.execution.maxConcurrentFlows"]) >= 2
+    assert "spark.sql.pipelines.execution.maxConcurrentFlows" not in spark_settings(project, "spark://h:7077", {})
     # Settings of the project go into its spec: as properties of the process they would be readable in its list.
     assert "spark.jetspark.servers" not in settings
     variables = environment("spark://host:7077", settings, {"SPARK_REMOTE": "sc://other", "PYTHONPATH": "src"})
@@ -114,6 +213,48 @@ def test_the_reason_of_a_failure_is_found_in_the_output(lines: list[str], reason
         reasons.take(line)
     assert reasons.text().startswith(reason)
     assert bool(reasons.text()) == bool(reason)
+
+
+def test_the_reason_of_a_flow_that_failed_is_what_its_traceback_ends_with() -> None:
+    reasons = Reasons()
+    for run in ("1", "2", "3"):
+        reasons.begin("Flow 'spark_catalog.default.orders' has FAILED.")
+        for line in [
+            f"Error: [STREAM_FAILED] Query [id = q, runId = {run}] terminated with exception: [PYTHON] Failed when the"
+            " source perform latestOffset: Traceback (most recent call last):",
+            '  File "/usr/lib/python3/jetspark/facts.py", line 52, in facts_of',
+            "    raise BadOptionError(_no_stream(options, name)) from None",
+            "jetspark.client.errors.BadOptionError: option stream: there is no stream NOSUCH",
+            " SQLSTATE: 38000 SQLSTATE: XXKST",
+            "=== Streaming Query ===",
+            "Identifier: spark_catalog.default.orders",
+        ]:
+            reasons.take(line)
+        reasons.begin("Flow spark_catalog.default.orders is STARTING.")
+    assert reasons.text() == "flow orders: option stream: there is no stream NOSUCH"
+    reasons = Reasons()
+    reasons.begin("Failed to resolve flow: 'spark_catalog.default.t'.")
+    reasons.take("Error: [UNRESOLVED_COLUMN] no column `nosuch`")
+    reasons.take("x.AnalysisException: see above")
+    assert reasons.text() == "flow t: [UNRESOLVED_COLUMN] no column `nosuch`"
+
+
+def test_the_reason_of_a_failure_names_the_line_of_the_definition(tmp_path: Path) -> None:
+    reasons = Reasons(tmp_path)
+    for line in [
+        "Traceback (most recent call last):",
+        f'  File "{tmp_path}/transformations/bad.py", line 4, in t',
+        '  File "/usr/lib/python3/pyspark/errors.py", line 99, in raise_it',
+        "NameError: name 'nosuch' is not defined",
+    ]:
+        reasons.take(line)
+    assert reasons.text() == "transformations/bad.py, line 4: NameError: name 'nosuch' is not defined"
+    reasons = Reasons(tmp_path)
+    reasons.begin(f"Registering SQL file {tmp_path}/transformations/bad.sql...")
+    reasons.take("x.ParseException: syntax error")
+    assert reasons.text() == "transformations/bad.sql: x.ParseException: syntax error"
+    reasons.begin("Starting run...")
+    assert reasons.text() == "x.ParseException: syntax error"
 
 
 def test_statements_of_sql_say_what_they_make_and_read() -> None:

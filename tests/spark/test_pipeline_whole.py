@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow
 import pytest
 from pyspark.sql import functions as f
 
@@ -20,6 +21,7 @@ from jetspark.spark.pipelines import Rule
 from jetspark.spark.pipelines.archive_files import archive_files
 from jetspark.spark.pipelines.archiving import SEQUENCE_HEADER, STREAM_HEADER, TIME_HEADER
 from jetspark.spark.pipelines.delta_table import append_batch
+from jetspark.spark.pipelines.routing import check_rules, check_subject
 from jetspark.spark.streaming import follow
 
 if TYPE_CHECKING:
@@ -113,6 +115,33 @@ def test_an_archive_keeps_everything_and_a_replay_gives_it_back_in_order(
     assert [one.headers[TIME_HEADER] for one in replayed] == [moment(one.timestamp_ns) for one in originals]
 
 
+def test_subjects_that_are_odd_names_of_folders_are_archived_and_replayed(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["a=b", "a/b", "ünï", "ÜNÏ", "%2F", "{x}[y]", "日本", "__HIVE_DEFAULT_PARTITION__", "A", "a", "'\"\\:?#~"]
+    # A folder's name has 255 bytes at most; Spark writes a slash as three of them.
+    names += ["x" * 400, "x" * 401, "y" * 200, "ü" * 150, "/" * 100]
+    subjects = [f"{stream.name}.{name}" for name in names]
+    for subject in subjects:
+        js.publish(subject, b"x", headers=Headers([("Empty", ""), ("Twice", "1"), ("twice", "2")]))
+    archive, state = tmp_path / "my archive", tmp_path / "state"
+    finish(pipelines.archive(spark, stream.name, archive, checkpoint=state, servers=url, maxOffsetsPerTrigger=6))
+    with pytest.raises(pipelines.PipelineError, match="belongs to a query with another checkpoint"):
+        pipelines.archive(spark, stream.name, archive, checkpoint=tmp_path / "other", servers=url)
+    with pytest.raises(pipelines.PipelineError, match="was begun with subject_tokens=None"):
+        pipelines.archive(spark, stream.name, archive, checkpoint=state, servers=url, subject_tokens=1)
+    stream.purge()
+    pipelines.replay(spark, archive, stream.name, servers=url)
+    # The same archive by another name: everything is there already.
+    monkeypatch.chdir(tmp_path)
+    pipelines.replay(spark, "my archive", stream.name, servers=url)
+    state_now = stream.info().state
+    replayed = [stream.get_msg(seq) for seq in range(state_now.first_seq, state_now.last_seq + 1)]
+    assert [message.subject for message in replayed] == subjects
+    own = [pair for pair in replayed[0].headers.all_items() if pair[0].lower() in ("empty", "twice")]
+    assert own == [("Empty", ""), ("Twice", "1"), ("twice", "2")]
+
+
 def test_a_replay_may_choose_its_messages(
     spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
 ) -> None:
@@ -187,11 +216,21 @@ def test_two_streams_are_joined_within_the_time_that_was_given(
     shipments = pipelines.json_fields(
         pipelines.read_messages(spark, target.name, servers=url), "at TIMESTAMP, id LONG, carrier STRING", keep=[]
     )
-    found = pipelines.join_streams(orders, shipments, on=["id"], within="1 hour", time="at")
-    writer = found.selectExpr("id", "amount", "right.carrier").writeStream.format("parquet")
-    writer = writer.option("path", str(tmp_path / "table")).option("checkpointLocation", str(tmp_path / "state"))
-    finish(writer.trigger(availableNow=True).start())
-    assert rows_of(spark.read.parquet(str(tmp_path / "table"))) == [(1, 10, "ship")]
+
+    def run(how: str) -> list[tuple[Any, ...]]:
+        found = pipelines.join_streams(orders, shipments, on=["id"], within="1 hour", time="at", how=how)
+        # The times of both sides are there to be used.
+        chosen = found.selectExpr("id", "amount", "right.carrier", "minute(at)", "minute(right.at)")
+        writer = chosen.writeStream.format("parquet").option("path", str(tmp_path / how))
+        writer = writer.option("checkpointLocation", str(tmp_path / f"state-{how}"))
+        finish(writer.trigger(availableNow=True).start())
+        return sorted(rows_of(spark.read.parquet(str(tmp_path / how))))
+
+    assert run("inner") == [(1, 10, "ship", 0, 5)]
+    # A left row without a partner is given when none can come any more: the newest of both sides says so.
+    publish(stream, [at(300, 4, amount=40)])
+    publish(target, [at(300, 5, carrier="other")])
+    assert run("left") == [(1, 10, "ship", 0, 5), (2, 20, None, 1, None), (3, 30, None, 2, None)]
 
 
 def test_messages_go_where_the_rules_say(
@@ -217,6 +256,15 @@ def test_messages_go_where_the_rules_say(
         (message.subject.removeprefix(f"{target.name}."), json.loads(message.data)["id"]) for message in stored(target)
     )
     assert sent == [("big.a_b_", 3), ("big.de", 1), ("home", 1), ("rest", 2)]
+
+
+@pytest.mark.parametrize("subject", ["", "a b", "a.*", "a..b", ".a", "a.{", "a.{}", "a.{b"])
+def test_a_rule_that_sends_to_no_subject_is_refused(subject: str) -> None:
+    with pytest.raises(pipelines.PipelineError, match="rule 'big' sends to"):
+        check_rules([Rule("big", "true", subject)])
+    with pytest.raises(pipelines.PipelineError, match="otherwise sends to"):
+        check_subject("otherwise", subject)
+    check_rules([Rule("big", "true", "a.{b}.{c.d}x")])
 
 
 def test_ack_times_are_measured_from_the_samples_of_the_server(
@@ -273,11 +321,44 @@ def test_a_delta_table_has_each_row_once_also_when_a_batch_runs_again(
     assert str(found.schema.field("timestamp").type) == "timestamp[us, tz=UTC]"
 
 
+def test_a_new_checkpoint_is_a_new_writer_of_a_delta_table(
+    spark: SparkSession, url: str, stream: Stream, tmp_path: Path
+) -> None:
+    from deltalake import DeltaTable
+
+    def run(checkpoint: Path) -> list[int]:
+        messages = pipelines.read_messages(spark, stream.name, servers=url).select("sequence")
+        finish(pipelines.lakehouse(messages, tmp_path / "table", checkpoint=checkpoint))
+        found: list[int] = DeltaTable(str(tmp_path / "table")).to_pyarrow_table().column("sequence").to_pylist()
+        return sorted(found)
+
+    publish(stream, [{"id": 1}])
+    assert run(tmp_path / "state") == [1]
+    # Moved, it goes on; taken away, its batches have the numbers of those before, and are others.
+    (tmp_path / "state").rename(tmp_path / "moved")
+    publish(stream, [{"id": 2}])
+    assert run(tmp_path / "moved") == [1, 2]
+    shutil.rmtree(tmp_path / "moved")
+    publish(stream, [{"id": 3}])
+    assert run(tmp_path / "moved") == [1, 1, 2, 2, 3]
+
+
 def test_a_delta_batch_that_is_in_the_table_is_not_appended_again(spark: SparkSession, tmp_path: Path) -> None:
+    from deltalake import DeltaTable, Schema
+
     rows = spark.range(3)
     assert append_batch(rows, str(tmp_path / "t"), "writer", 0)
     assert not append_batch(rows, str(tmp_path / "t"), "writer", 0)
     assert append_batch(rows, str(tmp_path / "t"), "another", 0)
     with pytest.raises(pipelines.PipelineError, match="has not these columns: name"):
         append_batch(rows.withColumn("name", f.lit("x")), str(tmp_path / "t"), "writer", 1)
+    DeltaTable.create(
+        str(tmp_path / "parted"),
+        schema=Schema.from_arrow(pyarrow.schema([("id", "int64"), ("x", "int64")])),
+        partition_by=["id"],
+    )
+    with pytest.raises(pipelines.PipelineError, match="is partitioned by id"):
+        append_batch(rows, str(tmp_path / "parted"), "writer", 0)
+    with pytest.raises(pipelines.PipelineError, match="not s3://bucket/t"):
+        pipelines.lakehouse(rows, "s3://bucket/t", checkpoint=tmp_path / "state")
     shutil.rmtree(tmp_path / "t")

@@ -99,6 +99,10 @@ def test_headers_of_either_form_keep_every_value_and_drop_what_was_about_another
         {"key": "a", "value": b"2"},
         {"key": "Nats-Msg-Id", "value": b"old"},
         {"key": "Nats-Expected-Last-Sequence", "value": b"9"},
+        {"key": "Nats-Stream-Source", "value": b"OTHER 7"},
+        {"key": "Nats-Scheduler", "value": b"orders.plan"},
+        {"key": "Nats-Schedule-Next", "value": b"purge"},
+        None,
     ]
     row = read(schema(data=TEXT, headers=t.ArrayType(pair)), "s", [{"data": "x", "headers": listed}])[0]
     assert Headers.from_block(row.block).all_items() == [("a", "1"), ("a", "2")]
@@ -117,6 +121,25 @@ def test_a_header_that_cannot_be_sent_is_a_reason_not_an_exception() -> None:
         t.StructType([t.StructField("key", TEXT), t.StructField("value", TEXT)])
     )), "s", [{"data": "x", "headers": [{"key": "a", "value": "two\nlines"}]}])[0]  # fmt: skip
     assert "would break the line" in row.reason
+
+
+def test_a_header_without_a_name_or_a_time_below_zero_is_a_reason_not_an_exception() -> None:
+    pair = t.StructType([t.StructField("key", TEXT), t.StructField("value", TEXT)])
+    columns = schema(data=TEXT, headers=t.ArrayType(pair), ttl=t.IntegerType())
+    rows = read(columns, "s", [
+        {"data": "x", "headers": [{"key": None, "value": "1"}], "ttl": None},
+        {"data": "x", "headers": [{"key": "a", "value": "1"}], "ttl": -5},
+        {"data": "x", "headers": [{"key": "a", "value": None}], "ttl": 5},
+    ])  # fmt: skip
+    assert "its key is null" in rows[0].reason
+    assert "cannot be negative: -5" in rows[1].reason
+    assert rows[2].reason == ""
+
+
+def test_a_column_that_is_there_twice_is_named() -> None:
+    twice = t.StructType([t.StructField(name, TEXT) for name in ("data", "data", "subject")])
+    with pytest.raises(BadOptionError, match="columns data are there twice"):
+        plan_rows(twice, "", "auto")
 
 
 @pytest.mark.parametrize(("value", "text"), [("1h", "1h"), (30, "30"), (timedelta(seconds=90), "90")])
@@ -170,5 +193,7 @@ def test_options_of_the_sink_are_checked_on_the_driver() -> None:
         sink_options({"servers": "nats://h", "deadLetterSubject": "dead.>"})
     with pytest.raises(BadOptionError, match="msgId takes one of auto, column, content, position, none"):
         sink_options({"servers": "nats://h", "msgId": "yes"})
+    with pytest.raises(BadOptionError, match="ackTimeoutMs takes more than 0"):
+        sink_options({"servers": "nats://h", "ackTimeoutMs": "0"})
     with pytest.raises(BadOptionError, match="writeId needs message ids"):
         sink_options({"servers": "nats://h", "msgId": "none", "writeId": "x"})

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from jetspark.client.sync import JetStream, Stream
+from jetspark.spark.sink_publish import ADAPTIVE_STATELESS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -126,3 +127,42 @@ def test_updates_of_an_aggregate_are_written_by_foreach_batch_and_complete_mode_
     options = {"servers": url, "subject": f"{stream.name}.out", "checkpointLocation": str(tmp_path / "complete")}
     with pytest.raises(PySparkException, match="foreachBatch with a batch write"):
         whole.options(**options).start().awaitTermination(120)
+
+
+def test_a_batch_that_spark_has_cut_anew_is_refused_and_completed_when_it_is_cut_as_before(
+    spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
+) -> None:
+    # Adaptive execution merges small partitions of a query without state, if it is let: a restart may change them.
+    merging, arrow_rows = (
+        "spark.sql.adaptive.coalescePartitions.enabled",
+        "spark.sql.execution.arrow.maxRecordsPerBatch",
+    )
+    numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 200).load()
+    options = {"servers": url, "subject": f"{stream.name}.out", "checkpointLocation": str(tmp_path / "checkpoint")}
+
+    def run(*, merged: bool, breaks: bool) -> None:
+        spark.conf.set(merging, str(merged).lower())
+        data = "if(data = '150', raise_error('broken off'), data) as data" if breaks else "data"
+        frame = numbers.selectExpr("cast(value as string) as data").repartition("data").selectExpr(data)
+        query = frame.writeStream.format("jetstream").options(**options).trigger(once=True).start()
+        query.awaitTermination(120)
+
+    spark.conf.set(arrow_rows, "10")
+    spark.conf.set(ADAPTIVE_STATELESS, "true")
+    try:
+        with pytest.raises(PySparkException, match="broken off"):
+            run(merged=False, breaks=True)
+        before = Counter(rows(stream))
+        with pytest.raises(PySparkException, match="rows are stored as rows of other partitions"):
+            run(merged=True, breaks=False)
+        assert Counter(rows(stream)) == before
+        run(merged=False, breaks=False)
+        assert Counter(rows(stream)) == Counter(str(number) for number in range(200))
+    finally:
+        spark.conf.set(ADAPTIVE_STATELESS, "false")
+        spark.conf.unset(merging)
+        spark.conf.unset(arrow_rows)
+
+
+def test_a_query_of_our_sessions_keeps_its_partitions_when_a_batch_runs_again(spark: SparkSession) -> None:
+    assert spark.conf.get(ADAPTIVE_STATELESS) == "false"

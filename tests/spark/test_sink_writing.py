@@ -6,12 +6,23 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
 from tests.spark.cutting import CuttingProxy
+from tests.spark.sinking import (
+    NUMBERS,
+    PLACE,
+    TEXT,
+    WINDOW_S,
+    Stopped,
+    batches,
+    break_off,
+    make_sink,
+    outlive_window,
+    stored,
+)
 
 from jetspark.client.errors import BadOptionError
 from jetspark.client.sync import JetStream, Stream, connect
@@ -23,65 +34,7 @@ from jetspark.spark.sink_ids import Place
 from jetspark.spark.sink_ledger import Ledger
 from jetspark.spark.sink_options import sink_options
 from jetspark.spark.sink_rows import plan_rows
-from jetspark.testing.processes import ServerProcess
-
-WINDOW_S = 0.1
-TEXT = t.StringType()
-
-
-class Stopped(Exception):
-    """The rows end here, as when a task is killed."""
-
-
-@pytest.fixture
-def target(js: JetStream) -> Iterator[Stream]:
-    """A stream with the shortest duplicate window there is."""
-    name = f"T{uuid.uuid4().hex[:12]}"
-    yield js.create_stream(name, subjects=[f"{name}.>"], duplicate_window=WINDOW_S, allow_msg_ttl=True)
-    js.delete_stream(name)
-
-
-def make_sink(url: str, stream: str, columns: dict[str, t.DataType] | None = None, **options: Any) -> Sink:
-    raw = {"servers": url, "stream": stream, "subject": f"{stream}.rows", "retryIntervalMs": "50"}
-    given = sink_options({**raw, **{name: str(value) for name, value in options.items()}})
-    schema = t.StructType([t.StructField(name, kind) for name, kind in (columns or {"data": TEXT}).items()])
-    plan = plan_rows(schema, given["subject"], given["msgId"])
-    with connect(url) as client:
-        return Sink(given, plan, check_target(client.jetstream(), given, plan))
-
-
-def batches(rows: list[Any], size: int = 10, stop_after: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Rows as Spark would hand them over; a bare text is the column data."""
-    full = [row if isinstance(row, dict) else {"data": row} for row in rows]
-    for start in range(0, len(full), size):
-        if stop_after is not None and start >= stop_after:
-            raise Stopped
-        yield pa.RecordBatch.from_pylist(full[start : start + size])
-
-
-def stored(stream: Stream) -> Counter[str]:
-    """What the stream has, without what others put there."""
-    table = stream.scan(columns=["subject", "data"]).read_all()
-    pairs = zip(table.column("subject").to_pylist(), table.column("data").to_pylist(), strict=True)
-    return Counter(data.decode() for subject, data in pairs if not subject.endswith(".other"))
-
-
-def outlive_window(js: JetStream, stream: Stream) -> None:
-    """Until the stream has forgotten the ids it has seen so far. Stores messages of another writer meanwhile."""
-    mark = uuid.uuid4().hex
-    js.publish(f"{stream.name}.other", b"", msg_id=mark)
-    while js.publish(f"{stream.name}.other", b"", msg_id=mark).duplicate:
-        threading.Event().wait(WINDOW_S / 4)
-
-
-NUMBERS = [str(number) for number in range(100)]
-PLACE = Place("query", 5, 0)
-
-
-def break_off(sink: Sink, place: Place = PLACE, after: int = 40) -> None:
-    """An attempt that stores some of the rows."""
-    with pytest.raises(Stopped):
-        sink.write(place, batches(NUMBERS, stop_after=after))
+from jetspark.testing.processes import ServerProcess, server_process
 
 
 def test_every_row_is_stored_once_and_counted(url: str, target: Stream) -> None:
@@ -303,6 +256,51 @@ def test_a_refusal_of_the_server_about_the_row_is_a_dead_letter_too(url: str, js
     assert target.get_last_msg(f"{target.name}.rows").headers["Nats-TTL"] == "1h"
 
 
+def test_a_dead_letter_is_cut_to_what_its_own_stream_takes(url: str, js: JetStream, target: Stream) -> None:
+    narrow = js.create_stream(f"{target.name}n", subjects=[f"{target.name}n.>"], max_msg_size=200)
+    wide, row = target, "x" * 1000
+    letters = f"{wide.name}.dead"
+    make_sink(url, narrow.name, subject=f"{narrow.name}.a", deadLetterSubject=letters).write(PLACE, batches([row]))
+    assert wide.get_last_msg(letters).data == row.encode()
+    js.delete_stream(narrow.name)
+    narrow = js.create_stream(f"{target.name}n", subjects=[f"{target.name}n.>"], max_msg_size=400)
+    columns: dict[str, t.DataType] = {"data": TEXT, "subject": TEXT}
+    sink = make_sink(url, wide.name, columns, deadLetterSubject=f"{narrow.name}.dead")
+    assert sink.write(PLACE, batches([{"data": row, "subject": "no subject"}])).dead == 1
+    letter = narrow.get_last_msg(f"{narrow.name}.dead")
+    assert letter.headers["Jetspark-Size"] == "1000"
+    assert 0 < len(letter.data) < 400
+    js.delete_stream(narrow.name)
+
+
+def test_a_dead_letter_that_cannot_be_stored_fails_the_task_by_its_row(url: str, js: JetStream, target: Stream) -> None:
+    full = js.create_stream(f"{target.name}f", subjects=[f"{target.name}f.>"], max_msgs=1, discard="new")
+    js.publish(f"{full.name}.a", b"")
+    columns: dict[str, t.DataType] = {"data": TEXT, "subject": TEXT}
+    rows = [{"data": str(number), "subject": f"{target.name}.a"} for number in range(8)]
+    rows[6]["subject"] = "no subject"
+    sink = make_sink(url, target.name, columns, deadLetterSubject=f"{full.name}.dead", numRetries=1)
+    with pytest.raises(SinkError, match=r"row 6 of batch 5, partition 0 .*maximum messages exceeded.*1 retries"):
+        sink.write(PLACE, batches(rows))
+    js.delete_stream(full.name)
+
+
+def test_headers_that_the_stream_does_not_take_are_the_fault_of_the_row(url: str, target: Stream) -> None:
+    columns: dict[str, t.DataType] = {"data": TEXT, "headers": t.MapType(TEXT, TEXT)}
+    kinds = pa.schema([("data", pa.string()), ("headers", pa.map_(pa.string(), pa.string()))])
+    asked = [[("Nats-Rollup", "all")], [("Nats-Incr", "1")], [("Nats-Schedule", "@every 5s")], [("a", "b")]]
+    rows = [{"data": str(number), "headers": pairs} for number, pairs in enumerate(asked)]
+    sink = make_sink(url, target.name, columns, deadLetterSubject=f"{target.name}.other", numRetries=0)
+    done = sink.write(PLACE, iter([pa.RecordBatch.from_pylist(rows, schema=kinds)]))
+    assert (done.stored, done.dead) == (1, 3)
+    assert stored(target) == Counter(["3"])
+
+
+def test_one_row_in_flight_keeps_the_order(url: str, target: Stream) -> None:
+    make_sink(url, target.name, maxInFlight=1).write(PLACE, batches(NUMBERS[:20]))
+    assert [target.get_msg(seq).data.decode() for seq in range(1, 21)] == NUMBERS[:20]
+
+
 # Before the first row.
 
 
@@ -319,6 +317,11 @@ def test_a_target_that_cannot_take_the_rows_is_found_out_on_the_driver(url: str,
         make_sink(url, tiny.name, subject=tiny.name)
     with pytest.raises(SinkError, match="has no allow_msg_ttl"):
         make_sink(url, tiny.name, {"data": TEXT, "ttl": TEXT}, subject=tiny.name)
+    tiny.update(sealed=True)
+    with pytest.raises(SinkError, match=f"stream {tiny.name} is sealed"):
+        make_sink(url, tiny.name, subject=tiny.name)
+    with pytest.raises(SinkError, match=f"stream {tiny.name} is sealed"):
+        make_sink(url, name, deadLetterSubject=tiny.name)
     mirror = js.create_stream(f"{name}mirror", mirror={"name": name})
     with pytest.raises(SinkError, match="takes no messages of its own"):
         make_sink(url, mirror.name)
@@ -391,4 +394,39 @@ def test_a_batch_is_committed_although_the_server_goes_away_before_it_says_so(ur
     drop_all()
     with connect(url) as client:
         ledger = Ledger(client.jetstream(), sink.options["ledger"], target.name)
-        assert ledger.committed_batch(PLACE.write) == PLACE.batch
+        committed = ledger.committed(PLACE.write)
+        assert committed is not None
+        assert (committed.batch, committed.rows) == (PLACE.batch, 100)
+
+
+def test_a_domain_has_the_rows_and_the_ledger(server: ServerProcess) -> None:
+    with server_process(server._command, config_text="jetstream { domain: hub }") as own:
+        address = f"nats://127.0.0.1:{own.port}"
+        with connect(address) as client:
+            js = client.jetstream(domain="hub")
+            stream = js.create_stream("FAR", subjects=["FAR.>"])
+            given = sink_options({"servers": address, "subject": "FAR.rows", "domain": "hub", "numRetries": "0"})
+            plan = plan_rows(t.StructType([t.StructField("data", TEXT)]), given["subject"], given["msgId"])
+            sink = Sink(given, plan, check_target(js, given, plan))
+            done = sink.write(PLACE, batches(NUMBERS))
+            sink.commit([done], PLACE.batch, is_for_good=True)
+            assert stored(stream) == Counter(NUMBERS)
+        drop_all()
+
+
+def test_a_user_who_cannot_be_asked_whether_he_is_there_is_told_what_is_missing(server: ServerProcess) -> None:
+    users = (
+        'accounts { A { jetstream: enabled, users: [{ user: a, password: p, permissions: { publish: { deny: "_INBOX.>" '
+        "} } }] } }"
+    )
+    with server_process(server._command, config_text=users) as own:
+        address = f"nats://127.0.0.1:{own.port}"
+        with connect(address, user="a", password="p") as client:
+            js = client.jetstream()
+            js.create_stream("T", subjects=["T.>"])
+            raw = {"servers": address, "subject": "T.rows", "user": "a", "password": "p"}
+            given = sink_options({**raw, "numRetries": "0", "requestTimeoutMs": "500"})
+            plan = plan_rows(t.StructType([t.StructField("data", TEXT)]), given["subject"], given["msgId"])
+            sink = Sink(given, plan, check_target(js, given, plan))
+            with pytest.raises(SinkError, match=r"allowed to publish and subscribe to _INBOX\.>"):
+                sink.write(PLACE, batches(NUMBERS))

@@ -110,6 +110,10 @@ def test_what_cannot_be_promised_of_a_work_queue_is_refused(url: str, js: JetStr
     with pytest.raises(BadOptionError, match=r"is no work queue"):
         Query(url, stream.name, startingOffsets="earliest", durable=DURABLE, workQueue="true").plan()
 
+    with pytest.raises(BadOptionError, match=r"option durable: .* forgets what a durable acks; set option workQueue"):
+        Query(url, name, startingOffsets="earliest", durable=DURABLE, readMode="direct").plan()
+    assert queue.consumer_names() == []
+
     assert sequences(read_batch(url, name, readMode="direct")) == [1, 2, 3]
     assert queue.info().state.messages == 3
     js.update_stream(name, allow_direct=False)
@@ -134,6 +138,24 @@ def test_a_consumer_of_that_name_with_other_ways_is_refused(url: str, stream: St
 
     with pytest.raises(BadOptionError, match=r"option durable: .* choose another name"):
         query_of(url, stream).plan()
+
+
+def test_a_durable_for_other_subjects_is_refused_because_it_would_not_ack_what_is_read(url: str, kept: Stream) -> None:
+    query_of(url, kept, subjects=f"{kept.name}.a,{kept.name}.b").plan()
+    query_of(url, kept, subjects=f"{kept.name}.b,{kept.name}.a").plan()
+
+    with pytest.raises(BadOptionError, match=r"option durable: .* for other subjects \(.*\.a, .*\.b\) than option"):
+        query_of(url, kept).plan()
+
+
+def test_the_beginning_of_a_work_queue_may_be_said_in_json(url: str, js: JetStream, stream: Stream) -> None:
+    name = f"{stream.name}w"
+    fill(js.create_stream(name, subjects=[f"{name}.>"], retention="workqueue", allow_direct=True), 3)
+
+    query = Query(url, name, startingOffsets=f'{{"{name}": "earliest"}}', durable=DURABLE, workQueue="true")
+
+    assert sequences(query.batch()) == [1, 2, 3]
+    js.delete_stream(name)
 
 
 def test_the_durable_of_a_filtered_query_counts_what_the_query_reads(url: str, stream: Stream) -> None:

@@ -6,13 +6,16 @@ The reader is driven as Spark drives it, without Spark; both servers.
 from __future__ import annotations
 
 import time
+import urllib.request
 
+import msgspec
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from jetspark.client.errors import BadOptionError
 from jetspark.client.sync import JetStream, Stream
 from jetspark.spark.data_loss import DataLossError
+from jetspark.testing.processes import ServerProcess
 from spark.conftest import fill
 from spark.readers import Query, read_batch, sequences, wait_until
 
@@ -53,6 +56,38 @@ def test_an_idle_query_of_many_streams_asks_no_more_often(url: str, js: JetStrea
         query.plan()
 
     calls = js.account_info().api["total"] - before
+    assert calls / (time.monotonic() - began_s) <= 10
+    for name in names:
+        js.delete_stream(name)
+
+
+def received_count(server: ServerProcess) -> int:
+    """Requests of every kind: looking at one message is none of those the server counts as API calls."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.monitor_port}/varz") as answer:
+        return int(msgspec.json.decode(answer.read())["in_msgs"])
+
+
+def test_a_query_that_waits_for_more_messages_asks_no_more_often(
+    server: ServerProcess, url: str, js: JetStream, stream: Stream
+) -> None:
+    names = [f"{stream.name}x{number}" for number in range(2)]
+    made = [js.create_stream(name, subjects=[f"{name}.>"]) for name in names]
+    query = Query(url, ",".join(names), startingOffsets="earliest", minOffsetsPerTrigger="100", pollIntervalMs="0")
+    for _ in range(2):
+        # The first batch waits for nobody.
+        for one in made:
+            fill(one, 3)
+        query.batch()
+    before, began_s = received_count(server), time.monotonic()
+
+    for _ in range(8):
+        start, end = query.plan()
+        assert end == start
+        report = query.reader.reportLatestOffset()
+        assert [report["streams"][name]["behindMessages"] for name in names] == [3, 3]
+        assert report["streams"][names[0]]["behindSeconds"] > 0
+
+    calls = received_count(server) - before
     assert calls / (time.monotonic() - began_s) <= 10
     for name in names:
         js.delete_stream(name)
@@ -154,6 +189,47 @@ def test_a_stream_deleted_and_made_again_is_noticed(url: str, stream: Stream, js
     assert sequences(lenient.batch()) == [21]
 
 
+def test_a_stream_that_is_gone_ends_the_query_or_is_left_out(
+    url: str, stream: Stream, js: JetStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    gone = js.create_stream(f"{stream.name}gone", subjects=[f"{stream.name}gone.>"])
+    fill(gone, 4)
+    fill(stream, 2)
+    query = Query(url, f"{stream.name},{gone.name}", "stream sequence", startingOffsets="earliest")
+    begun, planned = query.plan()
+    query.batch()
+    js.delete_stream(gone.name)
+    fill(stream, 1)
+
+    with pytest.raises(DataLossError, match=f"stream {gone.name} is gone"):
+        query.batch()
+    with pytest.raises(DataLossError, match=f"stream {gone.name} is gone"):
+        query.read(begun, planned)
+
+    lenient = Query(url, f"{stream.name},{gone.name}", "stream sequence", failOnDataLoss="false")
+    lenient.start = query.start
+    assert [(row["stream"], row["sequence"]) for row in lenient.batch()] == [(stream.name, 3)]
+    assert lenient.batch() == lenient.batch() == []
+    assert [record.message for record in caplog.records if "is gone" in record.message] == [
+        f"stream {gone.name} is gone; going on without them (failOnDataLoss is false)"
+    ]
+    fill(js.create_stream(gone.name, subjects=[f"{gone.name}.>"]), 2)
+    assert [(row["stream"], row["sequence"]) for row in lenient.batch()] == [(gone.name, 1), (gone.name, 2)]
+    js.delete_stream(gone.name)
+
+
+def test_a_stream_that_ends_before_what_was_read_says_so(url: str, stream: Stream) -> None:
+    fill(stream, 3)
+    query = Query(url, stream.name, startingOffsets="earliest")
+    query.batch()
+    query.start["streams"][stream.name]["seq"] = 10
+
+    with pytest.raises(
+        DataLossError, match=f"stream {stream.name} ends at sequence 3, but the query has read up to 10"
+    ):
+        query.batch()
+
+
 def test_messages_gone_before_a_batch_are_counted_and_fail_it_or_not(url: str, stream: Stream) -> None:
     fill(stream, 10)
     query = Query(url, stream.name, startingOffsets="earliest")
@@ -233,6 +309,47 @@ def test_newer_messages_replacing_older_ones_are_no_loss(url: str, js: JetStream
     ) == [5]
 
 
+@pytest.mark.parametrize("subjects", ["", "a"])
+def test_a_stream_whose_every_message_was_replaced_lost_nothing(
+    url: str, js: JetStream, stream: Stream, subjects: str
+) -> None:
+    js.update_stream(stream.name, max_msgs_per_subject=1)
+    given = {"subjects": f"{stream.name}.{subjects}"} if subjects else {}
+
+    def put() -> None:
+        for subject in "ab":
+            fill(stream, 1, subject=subject)
+
+    put()
+    query = Query(url, stream.name, startingOffsets="earliest", **given)
+    query.batch()
+    put()
+    put()
+    assert sequences(query.batch()) == ([5] if subjects else [5, 6])
+    put()
+    start, end = query.plan()
+    partitions = query.reader.partitions(start, end)
+    put()
+    assert [batch for part in partitions for batch in query.reader.read(part)] == []
+    query.start = end
+    assert sequences(query.batch()) == ([9] if subjects else [9, 10])
+    put()
+    stream.purge()
+    with pytest.raises(DataLossError, match=r"2 messages .* are gone"):
+        query.batch()
+
+
+def test_a_stream_that_also_removes_by_age_or_number_may_lose_messages(url: str, js: JetStream, stream: Stream) -> None:
+    js.update_stream(stream.name, max_msgs_per_subject=2, max_msgs=3)
+    query = Query(url, stream.name, startingOffsets="earliest")
+    query.batch()
+    for subject in "abcdef":
+        fill(stream, 1, subject=subject)
+
+    with pytest.raises(DataLossError, match=r"3 messages .* sequences 1 to 3"):
+        query.batch()
+
+
 def test_a_batch_is_cut_as_it_was_before_although_options_changed(url: str, stream: Stream) -> None:
     fill(stream, 40)
     query = Query(url, stream.name, startingOffsets="earliest", minPartitions="4")
@@ -248,7 +365,9 @@ def test_a_batch_is_cut_as_it_was_before_although_options_changed(url: str, stre
 # Several streams.
 
 
-def test_several_streams_are_one_query_and_one_may_join_later(url: str, stream: Stream, js: JetStream) -> None:
+def test_several_streams_are_one_query_and_one_may_join_later(
+    url: str, stream: Stream, js: JetStream, caplog: pytest.LogCaptureFixture
+) -> None:
     other = js.create_stream(f"{stream.name}b", subjects=[f"{stream.name}b.>"])
     fill(stream, 3)
     fill(other, 2)
@@ -265,6 +384,10 @@ def test_several_streams_are_one_query_and_one_may_join_later(url: str, stream: 
     alone.start = both.start
     with pytest.raises(DataLossError, match=f"{other.name}, which option stream does not name"):
         alone.plan()
+    lenient = Query(url, stream.name, failOnDataLoss="false")
+    lenient.start = both.start
+    assert lenient.batch() == lenient.batch() == []
+    assert len([one for one in caplog.records if "does not name" in one.message]) == 1
     js.delete_stream(other.name)
 
 
@@ -318,6 +441,21 @@ def test_available_now_ends_with_what_was_there(url: str, stream: Stream) -> Non
     fill(stream, 10)
 
     assert [len(query.batch()) for _ in range(4)] == [4, 4, 2, 0]
+
+
+@pytest.mark.parametrize("start", ["latest", "earliest"])
+def test_available_now_begins_within_what_was_there(url: str, stream: Stream, start: str) -> None:
+    fill(stream, 10)
+    query = Query(url, stream.name, startingOffsets=start)
+    query.reader.prepareForTriggerAvailableNow()
+    fill(stream, 3)
+
+    assert sequences(query.batch()) == ([] if start == "latest" else list(range(1, 11)))
+    assert query.batch() == []
+    next_run = Query(url, stream.name, startingOffsets=start)
+    next_run.start = query.start
+    next_run.reader.prepareForTriggerAvailableNow()
+    assert sequences(next_run.batch()) == [11, 12, 13]
 
 
 def test_lag_is_reported_in_messages_and_seconds(url: str, stream: Stream) -> None:

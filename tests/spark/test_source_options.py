@@ -34,6 +34,7 @@ def test_names_are_compared_without_case_and_may_carry_a_prefix() -> None:
     ("name", "text", "value"),
     [
         ("maxTriggerDelay", "15m", 900.0),
+        ("maxTriggerDelay", "60000", 60.0),
         ("maxBytesPerTrigger", "64m", 64 << 20),
         ("requestTimeoutMs", "2500", 2.5),
         ("startingTimestamp", "1700000000123", 1_700_000_000_123_000_000),
@@ -76,6 +77,24 @@ def test_an_option_becomes_a_value(name: str, text: str, value: object) -> None:
         ({"domain": "a", "apiPrefix": "b"}, ["domain", "apiPrefix"]),
         ({"workQueue": "true"}, ["workQueue", "durable"]),
         ({"servers": "nats://x", "url": "nats://y"}, ["servers", "given twice"]),
+        ({"servers": "http://x:1"}, ["option servers", "not a server address", "http://x:1"]),
+        ({"servers": "nats://x:abc"}, ["option servers", "nats://x:abc"]),
+        ({"stream": "ORD*"}, ["option stream", "ORD*", "option subjects"]),
+        ({"durable": "a.b"}, ["option durable", "a.b"]),
+        ({"connectTimeoutMs": "0"}, ["option connectTimeoutMs takes milliseconds above 0", "'0'"]),
+        ({"requestTimeoutMs": "0s"}, ["option requestTimeoutMs takes milliseconds above 0"]),
+        ({"apiPrefix": "a b"}, ["option apiPrefix", "a b"]),
+        ({"domain": "*"}, ["option domain", "*"]),
+        ({"inboxPrefix": ">"}, ["option inboxPrefix", ">"]),
+        ({"password": "x"}, ["option password needs option user"]),
+        ({"nkeySeedFile": "/x", "nkeySecret": "y"}, ["nkeySeedFile", "nkeySecret", "not both"]),
+        ({"tls.keyFile": "/x"}, ["option tls.keyFile needs option tls.certFile"]),
+        ({"tls": "false", "tls.caFile": "/x"}, ["option tls is false"]),
+        ({"workQueue": "true", "durable": "d", "readMode": "consumer"}, ["workQueue", "direct gets", "readMode"]),
+        ({"startingOffsets": '{"ORDERS": 9}', "endingOffsets": '{"ORDERS": 5}'},
+         ["option endingOffsets", "5 of stream ORDERS comes before 9", "option startingOffsets"]),
+        ({"startingTimestamp": "9", "endingTimestamp": "5"}, ["endingTimestamp is before option startingTimestamp"]),
+        ({"maxOffsetsPerTrigger": "9" * 5000}, ["maxOffsetsPerTrigger", "9..."]),
     ],
 )  # fmt: skip
 def test_a_bad_option_is_named_with_what_it_takes(given: dict[str, str], words: list[str]) -> None:
@@ -84,6 +103,35 @@ def test_a_bad_option_is_named_with_what_it_takes(given: dict[str, str], words: 
 
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spelled", "own"),
+    [
+        ("subscribe", "stream"),
+        ("subscribePattern", "subjects"),
+        ("assign", "stream"),
+        ("kafka.bootstrap.servers", "servers"),
+        ("startingOffsetsByTimestamp", "startingTimestamp"),
+        ("endingOffsetsByTimestamp", "endingTimestamp"),
+        ("kafka.group.id", "durable"),
+        ("topic", "stream"),
+        ("nats.host", "servers"),
+        ("nats.pull.subscription.stream.name", "stream"),
+    ],
+)
+def test_a_name_of_another_connector_is_told_by_its_name_here(spelled: str, own: str) -> None:
+    with pytest.raises(BadOptionError, match=f"unknown option {spelled}: here it is {own}, which takes "):
+        source_options({**NEEDED, spelled: "x"})
+
+
+def test_an_empty_range_is_none_that_ends_before_it_begins() -> None:
+    assert read(startingOffsets='{"ORDERS": 9}', endingOffsets='{"ORDERS": 8}')["endingOffsets"] == {"ORDERS": 8}
+    assert read(startingTimestamp="9", endingTimestamp="9")["endingTimestamp"] == 9_000_000
+
+
+def test_subjects_that_another_one_covers_are_left_out() -> None:
+    assert read(subjects="a.b, a.*, c, a.*.d, *.b, c.>, c")["subjects"] == ("a.*", "c", "a.*.d", "*.b", "c.>")
 
 
 @pytest.mark.parametrize("missing", ["servers", "stream"])
@@ -103,6 +151,10 @@ def test_what_only_a_batch_or_only_a_stream_may_say_is_refused_for_the_other() -
         check_batch(read(startingOffsets="latest"))
 
 
+# What a secret cannot be given without.
+BELONGING = {"password": {"user": "me"}, "tls.keyPassword": {"tls.certFile": "/certificate.pem"}}
+
+
 def secret_options() -> list[Option]:
     return [option for option in CONNECTION_OPTIONS if option.is_secret]
 
@@ -111,8 +163,9 @@ def secret_options() -> list[Option]:
 def test_a_secret_is_in_no_repr_and_has_a_name_spark_hides(option: Option) -> None:
     # What Spark hides by default: spark.redaction.regex.
     assert any(word in option.name.lower() for word in ("secret", "password", "token"))
-    options = source_options({**NEEDED, option.name: "hunter2"})
-    source = JetStreamDataSource({**NEEDED, option.name: "hunter2"})
+    given = {**NEEDED, **BELONGING.get(option.name, {}), option.name: "hunter2"}
+    options = source_options(given)
+    source = JetStreamDataSource(given)
 
     assert "hunter2" not in repr(options)
     assert "hunter2" not in repr(source)
@@ -124,6 +177,21 @@ def test_credentials_in_a_url_are_refused_without_repeating_them() -> None:
         read(servers="nats://me:hunter2@127.0.0.1:4222")
 
     assert "hunter2" not in str(caught.value)
+
+
+SEED = "SUAMK2FG4MI6UE3ACF3FK3OIQBCEIEZV7NSWFFEW63UXMRLFM2XLAXK4GY"
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [("nkey", SEED), ("nkeySeedFile", f" {SEED} "), ("creds", "-----BEGIN NATS USER JWT-----\neyJ0"), ("creds", SEED)],
+)
+def test_a_secret_in_place_of_a_file_is_refused_without_repeating_it(name: str, secret: str) -> None:
+    with pytest.raises(BadOptionError, match=r"takes the path of a file: this is the secret itself") as caught:
+        source_options({**NEEDED, name: secret})
+
+    assert "SUAM" not in str(caught.value)
+    assert "eyJ0" not in str(caught.value)
 
 
 def test_every_option_says_what_it_is_for() -> None:

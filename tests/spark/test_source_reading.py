@@ -16,10 +16,12 @@ import msgspec
 import pytest
 from tests.server.certificates import Authority
 
+from jetspark.client.api_errors import JetStreamDisabledError, api_error
+from jetspark.client.errors import AuthorizationError, SecureConnectionError
 from jetspark.client.sync import JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 from jetspark.spark.columns import check_schema, full_schema
-from jetspark.spark.connections import connection, drop_all
+from jetspark.spark.connections import connection, drop_all, retrying
 from jetspark.spark.source_options import source_options
 from jetspark.testing.processes import ServerProcess
 from spark.conftest import fill, running, url_of
@@ -83,6 +85,30 @@ def test_subjects_filter_on_the_server(url: str, stream: Stream, mode: str) -> N
 
     assert sequences(one) == [number for number in range(1, 21) if number % 4 in (3, 0)]
     assert sequences(two) == [number for number in range(1, 21) if number % 4 in (1, 0)]
+
+
+@pytest.mark.parametrize("mode", ["auto", "consumer", "direct"])
+def test_subjects_may_overlap(url: str, stream: Stream, mode: str) -> None:
+    for subject in ("a.x", "b.x", "a.y", "c") * 100:
+        fill(stream, 1, subject=subject)
+    name = stream.name
+
+    covered = read_batch(url, name, subjects=f"{name}.a.x,{name}.a.*", readMode=mode)
+    crossing = read_batch(url, name, subjects=f"{name}.a.*,{name}.*.x", readMode=mode)
+
+    assert sequences(covered) == [number for number in range(1, 401) if number % 4 in (1, 3)]
+    assert sequences(crossing) == [number for number in range(1, 401) if number % 4 in (1, 2, 3)]
+
+
+def test_a_subject_that_no_stream_takes_is_told(url: str, stream: Stream, caplog: pytest.LogCaptureFixture) -> None:
+    fill(stream, 1)
+    name = stream.name
+
+    assert read_batch(url, name, subjects=f"{name}.a,{name}a.b") == read_batch(url, name)
+    Query(url, name, subjects=f"{name}a.b").plan()
+
+    told = f"option subjects: {name} takes nothing of {name}a.b"
+    assert [record.message for record in caplog.records] == [told, told]
 
 
 def sent_bytes(server: ServerProcess) -> int:
@@ -221,6 +247,23 @@ def test_a_server_that_does_not_come_back_fails_the_read_in_the_end() -> None:
             list(query.reader.read(partitions[0]))
 
 
+def test_a_cluster_without_a_leader_is_asked_again_and_one_without_jetstream_is_not() -> None:
+    options = source_options({"servers": "nats://127.0.0.1:1", "stream": "S", "retryIntervalMs": "0"})
+    asked: list[int] = []
+
+    def ask(err_code: int) -> str:
+        asked.append(err_code)
+        if len(asked) == 3:
+            return "a leader"
+        raise api_error({"code": 503, "err_code": err_code, "description": "not now"})
+
+    assert retrying(options, lambda: ask(10008)) == "a leader"
+    asked.clear()
+    with pytest.raises(JetStreamDisabledError):
+        retrying(options, lambda: ask(10039))
+    assert asked == [10039]
+
+
 def test_a_connection_is_kept_between_tasks_and_replaced_when_it_is_dead(url: str) -> None:
     options = source_options({"servers": url, "stream": "S"})
     first = connection(options)
@@ -258,7 +301,8 @@ def test_a_forked_process_makes_its_own_connection(url: str) -> None:
 
 
 def test_users_and_tls_with_a_clients_certificate_are_options(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
+    authority, other = Authority(tmp_path), tmp_path / "other"
+    other.mkdir()
     server_files, client_files = authority.issue("localhost"), authority.issue("spark")
     config = f"""
         authorization {{ user: "spark", password: "hunter2" }}
@@ -277,7 +321,13 @@ def test_users_and_tls_with_a_clients_certificate_are_options(tmp_path: Path) ->
         fill(connection(options).jetstream().create_stream("S", subjects=["S.>"]), 3)
 
         assert len(read_batch(url, "S", user="spark", password="hunter2", **tls)) == 3
-        with pytest.raises(JetsparkError) as caught:
-            read_batch(url, "S", user="spark", password="wrong-secret", **tls)
+        # An hour between two tries: it is not tried twice.
+        patient = {"retryIntervalMs": "1h", **tls}
+        with pytest.raises(AuthorizationError, match=f"{url} with option user: Authorization Violation") as caught:
+            read_batch(url, "S", user="spark", password="wrong-secret", **patient)
+        with pytest.raises(AuthorizationError, match=r"with option credentialsFile: cannot read /no/where"):
+            read_batch(url, "S", credentialsFile="/no/where", **patient)
+        with pytest.raises(SecureConnectionError, match="certificate"):
+            read_batch(url, "S", **{**patient, "tls.caFile": str(Authority(other).file)})
 
     assert "wrong-secret" not in str(caught.value)

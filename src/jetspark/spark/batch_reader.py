@@ -33,7 +33,9 @@ class JetStreamReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Cut what there is into ranges. Spark wants a list."""
         found: list[InputPartition] = []
-        for facts in planning.all_facts(self._options, with_deleted=True).values():
+        streams = planning.all_facts(self._options, with_deleted=True)
+        planning.check_subjects(self._options, streams.values())
+        for facts in streams.values():
             planning.check_readable(self._options, facts, is_streaming=False)
             first, last = self.bounds(facts)
             planning.check_head(self._options, facts, first, last)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jetspark.client.api_errors import JetStreamDisabledError, UnavailableError
 from jetspark.client.errors import (
     AuthorizationError,
     BadOptionError,
@@ -24,7 +25,7 @@ from jetspark.client.errors import (
     PublishUnknownError,
     RequestTimeoutError,
 )
-from jetspark.spark.options import CONNECTION_OPTIONS, Options
+from jetspark.spark.options import CONNECTION_OPTIONS, TLS_OPTIONS, Options
 
 if TYPE_CHECKING:
     from jetspark.client.sync import Connection, JetStream
@@ -34,15 +35,19 @@ log = logging.getLogger("jetspark.spark")
 RETRY_WAIT_MAX_S = 10.0
 RECONNECT_WAIT_S = 0.1
 RECONNECT_WAIT_MAX_S = 2.0
-# What may be better in a moment. A refusal (ApiError) is an answer, and no reason to ask again.
+# What may be better in a moment. A refusal (ApiError) is an answer, and no reason to ask again, but for a cluster that
+# has no leader at the moment.
 TRANSIENT_ERRORS: tuple[type[Exception], ...] = (
     ConnectionFailure,
     RequestTimeoutError,
     NoRespondersError,
     PublishTimeoutError,
     PublishUnknownError,
+    UnavailableError,
 )
 
+# Each stands for a kind of credentials.
+_CREDENTIALS = ("user", "token", "credentialsFile", "nkeySeedFile", "nkeySecret", "jwtToken")
 _CONNECTION_KEYS = tuple(option.key for option in CONNECTION_OPTIONS)
 Answer = TypeVar("Answer")
 
@@ -100,15 +105,19 @@ def retrying(options: Options, ask: Callable[[], Answer]) -> Answer:
     for left in range(options["numRetries"], -1, -1):
         try:
             return ask()
-        except AuthorizationError:
-            raise
         except TRANSIENT_ERRORS as error:
-            if not left:
+            if not left or is_final(error):
                 raise
             log.warning("%s; trying again in %g s, %d times more", error, wait_s, left)
             time.sleep(wait_s)
             wait_s = min(RETRY_WAIT_MAX_S, wait_s * 2)
     raise AssertionError("the last try returns or raises")
+
+
+def is_final(error: Exception) -> bool:
+    """Who is refused, does not trust the server's certificate or has no JetStream, is told the same in a moment."""
+    is_refused = isinstance(error, (AuthorizationError, JetStreamDisabledError))
+    return is_refused or isinstance(error.__cause__, ssl.SSLCertVerificationError)
 
 
 def drop_all() -> None:
@@ -146,6 +155,15 @@ def _task_id() -> int | None:
 
 def new_connection(options: Options, *, allow_reconnect: bool = True) -> Connection:
     """A connection of the caller's own, to be closed by the caller. One try for each server."""
+    try:
+        return _connect(options, allow_reconnect)
+    except AuthorizationError as error:
+        shown = [name for name in _CREDENTIALS if options[name]]
+        given = f"option {shown[0]}" if shown else "no credentials in the options"
+        raise AuthorizationError(f"{', '.join(options['servers'])} with {given}: {error}") from None
+
+
+def _connect(options: Options, allow_reconnect: bool) -> Connection:
     from jetspark.client.sync import connect
 
     secrets: dict[str, Any] = {}
@@ -178,11 +196,8 @@ def new_connection(options: Options, *, allow_reconnect: bool = True) -> Connect
 
 def tls_context(options: Options) -> ssl.SSLContext | bool | None:
     """What the tls options ask for; None when they ask for nothing."""
-    names = ("tls.caFile", "tls.certFile", "tls.keyFile", "tls.keyPassword", "tls.hostname")
-    if not any(options[name] for name in names) and not options["tls.first"]:
+    if not any(options[name] for name in TLS_OPTIONS):
         return True if options["tls"] else None
-    if options["tls"] is False:
-        raise BadOptionError("option tls is false, but other tls options are given: take them out, or tls")
     try:
         context = ssl.create_default_context(cafile=options["tls.caFile"] or None)
     except (OSError, ssl.SSLError) as error:

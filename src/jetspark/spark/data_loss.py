@@ -31,6 +31,16 @@ def recreated(options: Options, name: str, was: str, now: str) -> None:
     report_loss(options, f"stream {name} was created {was} when the query read it and is now one created {now}")
 
 
+def went_back(options: Options, name: str, was: int, now: int) -> None:
+    """A stream of the same creation ends before what the query has read of it: it was restored, or lost its end."""
+    report_loss(options, f"stream {name} ends at sequence {now}, but the query has read up to {was}")
+
+
+def stream_gone(options: Options, name: str) -> None:
+    """A stream that the query was reading is not there any more."""
+    report_loss(options, f"stream {name} is gone")
+
+
 def gone_before(options: Options, name: str, first: int, stream_first: int, last: int) -> None:
     """Sequences `first` and on were removed: the stream now begins later."""
     count = min(stream_first, last + 1) - first

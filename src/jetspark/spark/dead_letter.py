@@ -41,7 +41,7 @@ def dead_letter(row: Row, reason: str, place: Place, max_payload: int) -> DeadLe
     msg_id = (row.msg_id if _is_plain(row.msg_id) else b"%br%d" % (place.prefix, row.number)) + SUFFIX
     headers.set(MSG_ID, msg_id)
     data = row.data
-    room = max_payload - len(headers.to_block()) - 64
+    room = max(0, max_payload - len(headers.to_block()) - 64)
     if len(data) > room:
         headers.set(SIZE, len(data))
         data = data[:room]

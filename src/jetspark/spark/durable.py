@@ -67,6 +67,13 @@ class DurableMirror:
                 f"option durable: consumer {self._name} of stream {stream} is there already, and is not a pull consumer"
                 " with explicit acks; choose another name or remove it"
             )
+        filters = tuple(config.filter_subjects) or ((config.filter_subject,) if config.filter_subject else ())
+        if sorted(filters) != sorted(self._options["subjects"]):
+            # What the query reads and the durable does not see would never be acked.
+            raise BadOptionError(
+                f"option durable: consumer {self._name} of stream {stream} is there already, for other subjects"
+                f" ({', '.join(filters) or 'all'}) than option subjects; choose another name or remove it"
+            )
 
     def _config(self, begin: int, retention: Retention) -> ConsumerConfig:
         settings: dict[str, Any] = {"deliver_policy": DeliverPolicy.ALL}

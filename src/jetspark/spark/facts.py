@@ -6,9 +6,10 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jetspark.api.stream_config import Retention
+from jetspark.api.stream_config import Retention, StreamConfig
 from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
 from jetspark.client.errors import BadOptionError
+from jetspark.errors import JetsparkError
 from jetspark.spark.connections import ask
 from jetspark.spark.planner import Run, runs_of
 
@@ -36,6 +37,10 @@ class Facts:
     allow_direct: bool
     removes_inside: bool
     """Messages in the middle may go although nobody deleted them: only the newest of a subject is kept, or they age."""
+    replaces_only: bool = False
+    """Messages go only because newer ones of their subject came, as far as the stream's limits are concerned."""
+    subjects: tuple[str, ...] = (">",)
+    """What can be in it, as far as its settings tell."""
 
     @property
     def sequence_bytes(self) -> float:
@@ -46,10 +51,18 @@ class Facts:
 
 def facts_of(options: Options, name: str, *, with_deleted: bool = False) -> Facts:
     """Ask for a stream; BadOptionError when there is none of that name."""
+    found = find_facts(options, name, with_deleted=with_deleted)
+    if found is None:
+        raise no_stream(options, name)
+    return found
+
+
+def find_facts(options: Options, name: str, *, with_deleted: bool = False) -> Facts | None:
+    """Ask for a stream that may be gone: then None."""
     try:
         return ask(options, lambda jetstream: _facts(jetstream, name, with_deleted))
     except StreamNotFoundError:
-        raise BadOptionError(_no_stream(options, name)) from None
+        return None
 
 
 def _facts(jetstream: JetStream, name: str, with_deleted: bool) -> Facts:
@@ -74,16 +87,35 @@ def _facts(jetstream: JetStream, name: str, with_deleted: bool) -> Facts:
         retention=config.retention,
         allow_direct=config.allow_direct,
         removes_inside=config.max_msgs_per_subject > 0 or config.allow_msg_ttl or config.allow_rollup_hdrs,
+        replaces_only=replaces_only(config),
+        subjects=_subjects(config),
     )
 
 
-def _no_stream(options: Options, name: str) -> str:
-    names = ask(options, lambda jetstream: jetstream.stream_names())
+def replaces_only(config: StreamConfig) -> bool:
+    """No limit of the stream removes a message but the one on each subject. A key-value bucket is such a stream."""
+    has_others = config.max_age > 0 or config.max_msgs > 0 or config.max_bytes > 0
+    return config.max_msgs_per_subject > 0 and config.retention == Retention.LIMITS and not has_others
+
+
+def _subjects(config: StreamConfig) -> tuple[str, ...]:
+    if config.mirror or config.sources or config.subject_transform or not config.subjects:
+        return (">",)
+    return tuple(config.subjects)
+
+
+def no_stream(options: Options, name: str) -> BadOptionError:
+    """The error for a stream that is not there, with those that are."""
+    try:
+        names = ask(options, lambda jetstream: jetstream.stream_names())
+    except JetsparkError:
+        # Whoever may read one stream need not be allowed to list them all.
+        return BadOptionError(f"option stream: there is no stream {name}")
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
-        return f"option stream: there is no stream {name}; did you mean {near[0]}?"
+        return BadOptionError(f"option stream: there is no stream {name}; did you mean {near[0]}?")
     known = f"there are {', '.join(sorted(names)[:20])}" if names else "the server has none"
-    return f"option stream: there is no stream {name}; {known}"
+    return BadOptionError(f"option stream: there is no stream {name}; {known}")
 
 
 def message_time_ns(options: Options, name: str, sequence: int) -> tuple[int, int] | None:

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from jetspark.client.errors import BadOptionError
 from jetspark.spark.lag_report import MESSAGES, SECONDS
 
 
@@ -97,7 +98,10 @@ class LagListener(StreamingQueryListener):
         on_lag: Callable[[StreamLag], Any] | None = None,
     ) -> None:
         self._out = out
-        self._metrics_file = None if metrics_file is None else Path(metrics_file)
+        self._metrics_file = None if metrics_file is None else Path(metrics_file).absolute()
+        if self._metrics_file is not None and not self._metrics_file.parent.is_dir():
+            # Spark only logs what goes wrong in a listener.
+            raise BadOptionError(f"metrics_file: there is no folder {self._metrics_file.parent}")
         self._on_lag = on_lag
         self._lock = threading.Lock()
         # By the query's run and the stream.

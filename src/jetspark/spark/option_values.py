@@ -12,10 +12,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+# An nkey seed: of a user, an account or an operator, in base 32.
+_SEED = re.compile(r"S[UAOXNC][A-Z2-7]{56}")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?")
 _DURATION_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _SIZE = re.compile(r"(\d+)\s*([kmgt]?)(?:i?b)?")
 _SIZE_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+# A value this long is no help in an error.
+_SHOWN_MAX = 200
+
+
+class SecretInPlaceError(ValueError):
+    """A secret where the name of a file belongs. It is not repeated."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,14 @@ def _text(text: str) -> str:
     return text.strip()
 
 
+def _file(text: str) -> str:
+    word = _text(text)
+    if "-----BEGIN" in word or _SEED.fullmatch(word):
+        # This option is shown in plans and logs.
+        raise SecretInPlaceError("this is the secret itself, not the file it is in")
+    return word
+
+
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not names:
@@ -46,11 +64,18 @@ def _flag(text: str) -> bool:
     return word == "true"
 
 
-def _duration_s(text: str, unit: str) -> float:
+def _duration_s(text: str) -> float:
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None:
         raise ValueError("not a duration")
-    return float(match[1]) * _DURATION_S[match[2] or unit]
+    return float(match[1]) * _DURATION_S[match[2] or "ms"]
+
+
+def _timeout_s(text: str) -> float:
+    value = _duration_s(text)
+    if value <= 0:
+        raise ValueError("no time at all")
+    return value
 
 
 def _size_bytes(text: str) -> int:
@@ -78,8 +103,11 @@ NAMES = Kind("a name, or several with commas between them", _names)
 FLAG = Kind("true or false", _flag)
 SIZE = Kind("a number of bytes, such as 1048576 or 64m", _size_bytes)
 TIME = Kind("milliseconds since 1970, or a time with its zone, such as 2026-11-16T08:00:00Z", _time_ns)
-DURATION = Kind("a duration such as 500ms, 30s, 15m or 1h (a bare number is seconds)", lambda t: _duration_s(t, "s"))
-MILLISECONDS = Kind("milliseconds, or a duration such as 30s", lambda text: _duration_s(text, "ms"))
+# A bare number is milliseconds, as Kafka's source has it.
+DURATION = Kind("a duration such as 500ms, 30s, 15m or 1h (a bare number is milliseconds)", _duration_s)
+MILLISECONDS = Kind("milliseconds, or a duration such as 30s", _duration_s)
+TIMEOUT = Kind("milliseconds above 0, or a duration such as 30s", _timeout_s)
+FILE = Kind("the path of a file", _file)
 
 
 def whole_number(least: int = 0) -> Kind:
@@ -104,3 +132,8 @@ def choice(*words: str) -> Kind:
         return word
 
     return Kind("one of " + ", ".join(words), read)
+
+
+def shortened(text: str) -> str:
+    """A value as it is repeated in an error."""
+    return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "..."

@@ -13,8 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jetspark.client.core.server_pool import parse_address
 from jetspark.client.errors import BadOptionError
+from jetspark.protocol.subjects import is_literal, is_valid_subject
 from jetspark.spark import option_values as kinds
+from jetspark.spark.option_habits import called_here
 from jetspark.spark.option_values import Kind
 
 READ = "read"
@@ -55,12 +58,12 @@ CONNECTION_OPTIONS: tuple[Option, ...] = (
     Option("token", kinds.SECRET_TEXT, "", "A token instead of user and password.", is_secret=True),
     Option(
         "credentialsFile",
-        kinds.TEXT,
+        kinds.FILE,
         "",
         "A credentials file (JWT and seed), at this path on every node.",
         also=("creds", "credentials", "credential.file"),
     ),
-    Option("nkeySeedFile", kinds.TEXT, "", "A file with an nkey seed, at this path on every node.", also=("nkey",)),
+    Option("nkeySeedFile", kinds.FILE, "", "A file with an nkey seed, at this path on every node.", also=("nkey",)),
     Option("nkeySecret", kinds.SECRET_TEXT, "", "The nkey seed itself.", is_secret=True),
     Option("jwtToken", kinds.SECRET_TEXT, "", "A user JWT; with nkeySecret or as a bearer token.", is_secret=True),
     Option("tls", kinds.FLAG, None, "Insist on TLS. Setting any other tls option does so too.", also=("tls.enabled",)),
@@ -73,8 +76,8 @@ CONNECTION_OPTIONS: tuple[Option, ...] = (
     Option("domain", kinds.TEXT, "", "The JetStream domain.", also=("js.domain",)),
     Option("apiPrefix", kinds.TEXT, "", "The subjects of the JetStream API, instead of $JS.API.", also=("js.prefix",)),
     Option("inboxPrefix", kinds.TEXT, "_INBOX", "Where answers are sent."),
-    Option("connectTimeoutMs", kinds.MILLISECONDS, 5.0, "How long one server may take to accept a connection."),
-    Option("requestTimeoutMs", kinds.MILLISECONDS, 10.0, "How long one answer of the server may take."),
+    Option("connectTimeoutMs", kinds.TIMEOUT, 5.0, "How long one server may take to accept a connection."),
+    Option("requestTimeoutMs", kinds.TIMEOUT, 10.0, "How long one answer of the server may take."),
     Option(
         "numRetries",
         kinds.whole_number(0),
@@ -92,6 +95,9 @@ CONNECTION_OPTIONS: tuple[Option, ...] = (
     Option("reconnectTimeoutMs", kinds.MILLISECONDS, 60.0, "How long a lost connection is tried again."),
     Option("idleConnectionMs", kinds.MILLISECONDS, 60.0, "A worker closes a connection nobody used for this long."),
 )  # fmt: skip
+
+# Each of them asks for TLS.
+TLS_OPTIONS = ("tls.caFile", "tls.certFile", "tls.keyFile", "tls.keyPassword", "tls.hostname", "tls.first")
 
 
 class Options:
@@ -155,18 +161,23 @@ def read_value(option: Option, text: str) -> Any:
     try:
         return option.kind.read(text)
     except ValueError as error:
-        # Only an error whose words were chosen by the parser itself may say more than what the option takes.
-        said = "" if option.is_secret else f", not {text!r}"
-        more = f" ({error})" if isinstance(error, BadOptionError) else ""
-        raise BadOptionError(f"option {option.name} takes {option.kind.takes}{said}{more}") from None
+        said = "" if option.is_secret else f", not {kinds.shortened(text)!r}"
+        if isinstance(error, kinds.SecretInPlaceError):
+            said = f": {error}"
+        raise BadOptionError(f"option {option.name} takes {option.kind.takes}{said}") from None
 
 
 def unknown_option(spelled: str, declared: Sequence[Option]) -> BadOptionError:
     """The error for an option nobody declared, with the nearest names."""
     names = {text.lower(): option.name for option in declared for text in (option.name, *option.also)}
-    near = difflib.get_close_matches(spelled.lower().removeprefix(PREFIX), list(names), n=2, cutoff=0.5)
+    plain = spelled.lower().removeprefix(PREFIX)
+    near = difflib.get_close_matches(plain, list(names), n=2, cutoff=0.5)
     nearest = list(dict.fromkeys(names[one] for one in near))
-    if nearest:
+    own = called_here(plain, {option.name for option in declared})
+    if own:
+        described = next(option for option in declared if option.name == own)
+        hint = f"here it is {own}, which takes {described.kind.takes}"
+    elif nearest:
         described = next(option for option in declared if option.name == nearest[0])
         hint = f"did you mean {' or '.join(nearest)}? {nearest[0]} takes {described.kind.takes}"
     else:
@@ -186,6 +197,21 @@ def check_connection_options(options: Options) -> None:
         if "@" in url:
             # A URL is shown in plans and logs; only options named as secrets are hidden there.
             raise BadOptionError("option servers holds credentials: give them as options user and password, or token")
+        try:
+            parse_address(url)
+        except BadOptionError as error:
+            raise BadOptionError(f"option servers: {error}") from None
+    _check_credentials(options)
+    _check_tls(options)
+    if options["domain"] and options["apiPrefix"]:
+        raise BadOptionError("give option domain or option apiPrefix, not both")
+    for name in ("domain", "apiPrefix", "inboxPrefix"):
+        subject = options[name].encode()
+        if subject and not (is_valid_subject(subject) and is_literal(subject)):
+            raise BadOptionError(f"option {name}: {options[name]!r} cannot be part of a subject")
+
+
+def _check_credentials(options: Options) -> None:
     kinds_given = [
         bool(options["user"] or options["password"]),
         bool(options["token"]),
@@ -194,5 +220,15 @@ def check_connection_options(options: Options) -> None:
     ]
     if sum(kinds_given) > 1:
         raise BadOptionError("give one kind of credentials: user and password, token, credentialsFile, or an nkey")
-    if options["domain"] and options["apiPrefix"]:
-        raise BadOptionError("give option domain or option apiPrefix, not both")
+    if options["password"] and not options["user"]:
+        raise BadOptionError("option password needs option user (a password without a user is option token)")
+    if options["nkeySeedFile"] and options["nkeySecret"]:
+        raise BadOptionError("give option nkeySeedFile or option nkeySecret, not both")
+
+
+def _check_tls(options: Options) -> None:
+    if options["tls"] is False and any(options[name] for name in TLS_OPTIONS):
+        raise BadOptionError("option tls is false, but other tls options are given: take them out, or tls")
+    for name in ("tls.keyFile", "tls.keyPassword"):
+        if options[name] and not options["tls.certFile"]:
+            raise BadOptionError(f"option {name} needs option tls.certFile, the certificate it belongs to")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jetspark.api.stream_config import Retention
 from jetspark.client.errors import BadOptionError
+from jetspark.protocol.subjects import collides
 from jetspark.spark import data_loss, planner
 from jetspark.spark.facts import Facts, facts_of, sequence_at
 from jetspark.spark.reading import RangePartition
@@ -33,6 +34,11 @@ def check_readable(options: Options, facts: Facts, is_streaming: bool) -> None:
             else "set option readMode to direct to look without taking anything; a batch cannot ack what it read"
         )
         raise BadOptionError(f"stream {facts.name} is a work queue, which gives each message to one consumer: {how}")
+    if is_work_queue and options["durable"] and not options["workQueue"]:
+        raise BadOptionError(
+            f"option durable: stream {facts.name} is a work queue, which forgets what a durable acks; set option"
+            " workQueue if that is wanted, or take out durable to look without taking anything"
+        )
     if options["workQueue"] and not is_work_queue:
         raise BadOptionError(f"option workQueue: stream {facts.name} is no work queue, but keeps by {facts.retention}")
     if options["readMode"] == DIRECT and not facts.allow_direct:
@@ -45,6 +51,14 @@ def check_readable(options: Options, facts: Facts, is_streaming: bool) -> None:
             "stream %s keeps messages only while a consumer wants them: without option durable they may go unread",
             facts.name,
         )
+
+
+def check_subjects(options: Options, facts: Iterable[Facts]) -> None:
+    """Tell of subjects that no stream takes. Such messages may be there from before, so it is no error."""
+    taken = [subject.encode() for one in facts for subject in one.subjects]
+    for wanted in options["subjects"]:
+        if not any(collides(wanted.encode(), one) for one in taken):
+            log.warning("option subjects: %s takes nothing of %s", ", ".join(options["stream"]), wanted)
 
 
 def starting_sequence(options: Options, facts: Facts, default: str) -> int:
@@ -60,7 +74,7 @@ def starting_sequence(options: Options, facts: Facts, default: str) -> int:
             f"option startingTimestamp: stream {facts.name} has no message that young;"
             " set option startingOffsetsByTimestampStrategy to latest to begin with the next one"
         )
-    wanted = _position(options["startingOffsets"] or default, facts.name)
+    wanted = starting_position(options, facts.name, default)
     if wanted == EARLIEST:
         return facts.first - 1
     if wanted == LATEST:
@@ -88,6 +102,13 @@ def ending_sequence(options: Options, facts: Facts) -> int:
     return int(wanted)
 
 
+def starting_position(options: Options, name: str, default: str) -> Any:
+    """What option startingOffsets says of a stream: earliest, latest or a sequence."""
+    if options["startingTimestamp"] is not None:
+        return None
+    return _position(options["startingOffsets"] or default, name)
+
+
 def _position(offsets: Any, name: str) -> Any:
     return offsets[name] if isinstance(offsets, dict) else offsets
 
@@ -95,6 +116,10 @@ def _position(offsets: Any, name: str) -> Any:
 def check_head(options: Options, facts: Facts, first: int, last: int) -> None:
     """Count what was removed at the beginning of a range before anybody read it."""
     if first > last or facts.first <= first:
+        return
+    if facts.replaces_only and facts.messages:
+        # Replacing leaves the newest of each subject; what is gone stands further on, as a newer one.
+        log.info("messages of %s before sequence %d were replaced by newer ones", facts.name, facts.first)
         return
     if options["subjects"] and facts.retention != Retention.LIMITS:
         # Others may have consumed what this query does not look at.
@@ -117,5 +142,5 @@ def parts_least(options: Options) -> int:
 
 
 def all_facts(options: Options, *, with_deleted: bool = False) -> dict[str, Facts]:
-    """Every stream of the query, by name."""
+    """Every stream of the query, by name; BadOptionError when one is not there."""
     return {name: facts_of(options, name, with_deleted=with_deleted) for name in sorted(options["stream"])}

@@ -22,7 +22,8 @@ from jetspark.client.api_errors import MessageNotFoundError, StreamNotFoundError
 from jetspark.client.errors import ConsumerDeletedError
 from jetspark.client.sync.scanning import ArrowScan
 from jetspark.spark import columns, data_loss
-from jetspark.spark.connections import RETRY_WAIT_MAX_S, TRANSIENT_ERRORS, ask, jetstream
+from jetspark.spark.connections import RETRY_WAIT_MAX_S, TRANSIENT_ERRORS, ask, is_final, jetstream
+from jetspark.spark.facts import replaces_only
 from jetspark.spark.source_options import CONSUMER, DIRECT
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class RangeReading:
             except TRANSIENT_ERRORS as error:
                 if self._next > before:
                     left = self._options["numRetries"]
-                if left <= 0:
+                if left <= 0 or is_final(error):
                     raise
                 left -= 1
                 log.warning("%s; going on from sequence %d in %g s", error, self._next, wait_s)
@@ -189,18 +190,22 @@ class RangeReading:
                 return
         try:
             info = ask(options, lambda jetstream: jetstream.stream_info(part.stream))
-        except StreamNotFoundError as error:
-            data_loss.report_loss(options, f"stream {part.stream} is gone: {error}")
+        except StreamNotFoundError:
+            data_loss.stream_gone(options, part.stream)
             return
         if part.created and info.created != part.created:
             data_loss.recreated(options, part.stream, part.created, info.created)
             return
         stream_first = info.state.first_seq if info.state.messages else info.state.last_seq + 1
+        has_lost_head = stream_first > part.first
+        if info.state.messages and replaces_only(info.config):
+            # Newer messages pushed them out; these are read in their turn.
+            has_lost_head = False
         if part.count is None or is_filtered:
             # How many of the range match is not known, but what lies before the stream's first message is gone.
-            if stream_first > part.first and (not is_filtered or info.config.retention == Retention.LIMITS):
+            if has_lost_head and (not is_filtered or info.config.retention == Retention.LIMITS):
                 data_loss.gone_before(options, part.stream, part.first, stream_first, part.last)
-        elif stream_first > part.first or not part.removes_inside:
+        elif has_lost_head or not part.removes_inside:
             data_loss.gone_inside(options, part.stream, part.first, part.last, missing)
         else:
             log.info("%d messages of %s were replaced by newer ones while being read", missing, part.stream)

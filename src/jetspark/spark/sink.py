@@ -21,11 +21,12 @@ from jetspark.client.errors import BadOptionError
 from jetspark.spark.connections import ask
 from jetspark.spark.options import Options
 from jetspark.spark.sink_checks import Checked, check_target
-from jetspark.spark.sink_ids import Place
+from jetspark.spark.sink_claim import SinkError
+from jetspark.spark.sink_ids import ONLY_RUN, Place, Run
 from jetspark.spark.sink_ledger import Ledger
 from jetspark.spark.sink_limits import Limits
 from jetspark.spark.sink_options import NONE, sink_options
-from jetspark.spark.sink_publish import TaskWriter
+from jetspark.spark.sink_publish import ADAPTIVE_STATELESS, TaskWriter
 from jetspark.spark.sink_rows import RowPlan, plan_rows
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ log = logging.getLogger("jetspark.spark")
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
+ADAPTIVE = "spark.sql.adaptive.enabled"
 
 
 @dataclass
@@ -48,6 +50,8 @@ class TaskDone(WriterCommitMessage):
     """Rows an earlier attempt had stored already."""
     dead: int
     last_sequence: int
+    named: int = 0
+    """The sum of the rows' own ids."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,10 @@ class Sink:
     plan: RowPlan
     checked: Checked
 
-    def write(self, place: Place, batches: Iterator[pyarrow.RecordBatch]) -> TaskDone:
+    def write(self, place: Place, batches: Iterator[pyarrow.RecordBatch], run: Run = ONLY_RUN) -> TaskDone:
         """Store the rows of a task."""
-        limits = Limits(self.checked.patterns, self.checked.message_size_max)
-        summary = TaskWriter(self.options, place, self.plan, limits, self.checked.targets).write(batches)
+        limits = Limits(self.checked.patterns, self.checked.message_size_max, self.checked.dead_letter_size_max)
+        summary = TaskWriter(self.options, place, run, self.plan, limits, self.checked.targets).write(batches)
         return TaskDone(place.write, **summary)
 
     def commit(self, messages: Sequence[Any], batch: int, *, is_for_good: bool) -> None:
@@ -75,13 +79,23 @@ class Sink:
         )  # fmt: skip
         if not done or self.plan.id_mode == NONE:
             return
-        sequence = max(one.last_sequence for one in done)
-        ask(
+        sequence, rows = max(one.last_sequence for one in done), sum(one.rows for one in done)
+        found = ask(
             self.options,
             lambda jetstream: Ledger(jetstream, self.options["ledger"], stream).commit(
-                done[0].write, batch, sequence, is_for_good=is_for_good
+                done[0].write, batch, sequence, rows, is_for_good=is_for_good
             ),
         )
+        if found.batch > batch:
+            raise SinkError(
+                f"batch {batch} is done, and batch {found.batch} of this query is already committed in {stream}: "
+                "another driver runs with the same checkpoint, or a copy of it. End one of them"
+            )
+        if found.rows not in (None, rows):
+            raise SinkError(
+                f"{done[0].write} (batch {batch}) was already committed in {stream} with {found.rows} rows, and this "
+                f"time it has {rows}: nothing was written. Other rows need another writeId, or another checkpoint"
+            )
 
 
 def _sink(raw: Mapping[str, str], schema: StructType) -> Sink:
@@ -123,11 +137,14 @@ class JetStreamBatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._is_named = bool(sink.options["writeId"])
-        self._write = sink.options["writeId"] or f"run-{os.urandom(12).hex()}"
+        run = f"run-{os.urandom(12).hex()}"
+        self._write = sink.options["writeId"] or run
+        # How a batch is cut into partitions depends on the size of the cluster, and on what Spark finds on the way.
+        self._run = Run(run, keeps_partitions=False)
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Store the rows of one task, on an executor."""
-        return self._sink.write(Place(self._write, 0, _context().partitionId()), iterator)
+        return self._sink.write(Place(self._write, 0, _context().partitionId()), iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done."""
@@ -143,6 +160,7 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
+        self._run = f"run-{os.urandom(12).hex()}"
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Store the rows of one task, on an executor."""
@@ -150,7 +168,10 @@ class JetStreamStreamWriter(DataSourceStreamArrowWriter):
         query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         if query is None or batch is None:
             raise BadOptionError("this Spark does not tell tasks their query and batch, so rows cannot be told apart")
-        return self._sink.write(Place(query, int(batch), context.partitionId()), iterator)
+        # Spark tells tasks the settings that were made, by the user or by itself for a query with state.
+        is_fixed = any(context.getLocalProperty(name) == "false" for name in (ADAPTIVE, ADAPTIVE_STATELESS))
+        run = Run(self._run, is_query=True, keeps_partitions=is_fixed)
+        return self._sink.write(Place(query, int(batch), context.partitionId()), iterator, run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """All tasks of a batch are done."""

@@ -32,6 +32,7 @@ class Checked:
     targets: tuple[Target, ...]
     patterns: tuple[str, ...]
     message_size_max: int
+    dead_letter_size_max: int
 
 
 def check_target(jetstream: JetStream, options: Options, plan: RowPlan) -> Checked:
@@ -40,21 +41,27 @@ def check_target(jetstream: JetStream, options: Options, plan: RowPlan) -> Check
     _check_stream(info, plan)
     config = info.config
     targets = [Target(config.name, _unused_subject(config.subjects[0]))]
+    size_max = dead_size_max = _size_max(jetstream, info)
     dead = options["deadLetterSubject"]
     if dead:
         names = jetstream.stream_names(dead)
         if not names:
             raise BadOptionError(f"no stream takes option deadLetterSubject {dead}: dead letters would be lost")
         if names[0] != config.name:
+            dead_info = jetstream.stream_info(names[0])
+            _check_takes(dead_info)
+            dead_size_max = _size_max(jetstream, dead_info)
             targets.append(Target(names[0], dead))
-    size_max = jetstream.connection.max_payload
-    if config.max_msg_size > 0:
-        size_max = min(size_max, config.max_msg_size)
     if size_max < HEADERS_BYTES_MIN and plan.id_mode != NONE:
         raise SinkError(f"stream {config.name} takes {size_max} bytes a message, less than a message id needs")
     if plan.id_mode != NONE:
         Ledger(jetstream, options["ledger"], config.name).make(config.num_replicas)
-    return Checked(tuple(targets), tuple(config.subjects), size_max)
+    return Checked(tuple(targets), tuple(config.subjects), size_max, dead_size_max)
+
+
+def _size_max(jetstream: JetStream, info: StreamInfo) -> int:
+    size_max, of_stream = jetstream.connection.max_payload, info.config.max_msg_size
+    return min(size_max, of_stream) if of_stream > 0 else size_max
 
 
 def _stream(jetstream: JetStream, options: Options, plan: RowPlan) -> StreamInfo:
@@ -79,10 +86,7 @@ def _check_stream(info: StreamInfo, plan: RowPlan) -> None:
         raise SinkError(
             f"stream {config.name} is a copy of another and takes no messages of its own: write to that one"
         )
-    if config.sealed:
-        raise SinkError(f"stream {config.name} is sealed and takes no more messages")
-    if config.no_ack:
-        raise SinkError(f"stream {config.name} does not acknowledge (no_ack), so nobody could tell what is stored")
+    _check_takes(info)
     if plan.has_ttl and not config.allow_msg_ttl:
         raise SinkError(
             f"there is a column ttl, and stream {config.name} has no allow_msg_ttl: switch it on, or drop it"
@@ -94,6 +98,14 @@ def _check_stream(info: StreamInfo, plan: RowPlan) -> None:
             raise BadOptionError(
                 f"stream {config.name} does not take subject {plan.template}: it has {', '.join(config.subjects)}"
             )
+
+
+def _check_takes(info: StreamInfo) -> None:
+    name = info.config.name
+    if info.config.sealed:
+        raise SinkError(f"stream {name} is sealed and takes no more messages")
+    if info.config.no_ack:
+        raise SinkError(f"stream {name} does not acknowledge (no_ack), so nobody could tell what is stored")
 
 
 def _subject_pattern(plan: RowPlan) -> str:

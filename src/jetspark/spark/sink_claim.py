@@ -21,8 +21,8 @@ from jetspark.client.core.publish_headers import MSG_ID
 from jetspark.client.errors import ClientError, JetsparkError, NoRespondersError, RequestTimeoutError
 from jetspark.spark.connections import new_connection
 from jetspark.spark.options import Options
-from jetspark.spark.sink_ids import Place
-from jetspark.spark.sink_ledger import Base, Claim, ClaimLost, Ledger
+from jetspark.spark.sink_ids import Place, Run
+from jetspark.spark.sink_ledger import Base, Begun, Claim, ClaimLost, Ledger
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,9 +56,13 @@ class Target:
 class Attempt:
     """One connection's turn at the rows of a task. Open it, publish through `jetstream`, then finish or close it."""
 
-    def __init__(self, options: Options, place: Place, targets: tuple[Target, ...], *, keeps_claim: bool) -> None:
+    def __init__(
+        self, options: Options, place: Place, run: Run, targets: tuple[Target, ...],
+        *, keeps_claim: bool, goes_on: bool = False,
+    ) -> None:  # fmt: skip
         self._options = options
         self._place = place
+        self._run = run
         self._targets = targets
         self._client = new_connection(options, allow_reconnect=False)
         self.jetstream: JetStream = self._client.jetstream(
@@ -71,11 +75,17 @@ class Attempt:
         self._claim: Claim | None = None
         # What was written, when another attempt has finished these rows or the whole batch.
         self.done: dict[str, Any] | None = None
+        # The same, said by another run of the batch: to be believed when its rows are these rows.
+        self.done_before: dict[str, Any] | None = None
         # The ids found in the streams. Empty for the first attempt: nobody can have stored anything.
         self.stored: set[bytes] = set()
+        self._incomplete = ""
         try:
             if keeps_claim:
                 self._take()
+            if goes_on:
+                # Rows were taken already: they are looked for one by one, whoever says that all are stored.
+                self.go_on()
         except BaseException:
             self.close()
             raise
@@ -84,54 +94,102 @@ class Attempt:
 
     def _take(self) -> None:
         owner = self._client.new_inbox()
-        self._client.subscribe(owner)
-        # The server knows of the subscription before anybody can read of it.
-        self._client.flush(self._options["requestTimeoutMs"])
-        claim, is_first = self._win(owner)
+        heard = self._client.subscribe(owner)
+        # The server knows of the subscription before anybody can read of it. A user who may not listen there, or ask
+        # others there, would be taken for gone, or could never take over.
+        self._client.publish(owner, b"")
+        if heard.next(timeout=self._options["requestTimeoutMs"]) is None:
+            raise RequestTimeoutError(
+                f"what was sent to {owner} did not come back: the user must be allowed to publish and subscribe to "
+                f"{self._options['inboxPrefix']}.>"
+            )
+        deadline_s = time.monotonic() + self._options["takeoverTimeoutMs"]
+        begun = self._begin()
+        claim, is_first = self._win(owner, deadline_s)
         self._claim = claim
-        if claim.done is not None:
+        if claim.done is not None and claim.run == self._run.name:
             self.done = claim.done
             return
         # Asked after claiming: a commit removes claims, so a late task must not take "no claim" for "nothing stored".
-        committed = self._ledger.committed_batch(self._place.write)
-        if committed is not None and committed >= self._place.batch:
-            self._already_committed(committed)
-        elif not is_first:
-            self._read_stored(claim)
+        if self._is_committed():
+            self.done = {}
+            return
+        self.done_before = claim.done
+        if begun.is_again:
+            self._wait_for_other_runs(deadline_s)
+        if begun.is_again or not is_first:
+            self._read_stored(begun)
 
-    def _already_committed(self, committed: int) -> None:
-        if committed > self._place.batch:
+    def _begin(self) -> Begun:
+        """The record of the batch, which says now that this run is at it."""
+        while True:
+            with contextlib.suppress(ClaimLost):
+                found = self._ledger.begun(self._place)
+                if found is None:
+                    bases = {target.stream: self._base(target) for target in self._targets}
+                    return self._ledger.put_begun(self._place, Begun(self._run.name, bases))
+                if found.run == self._run.name:
+                    return found
+                return self._ledger.put_begun(self._place, replace(found, run=self._run.name, is_again=True))
+
+    def _is_committed(self) -> bool:
+        """Is the batch finished as a whole? SinkError when what is on record cannot be before or after it."""
+        committed = self._ledger.committed(self._place.write)
+        last = -1 if committed is None else committed.batch
+        stream = self._targets[0].stream
+        if last > self._place.batch:
             raise SinkError(
-                f"{self._place} is to be written, but batch {committed} of this query is already committed in "
-                f"{self._targets[0].stream}: the checkpoint is older than what the sink has written. Use the newest "
+                f"{self._place} is to be written, but batch {last} of this query is already committed in "
+                f"{stream}: the checkpoint is older than what the sink has written. Use the newest "
                 "checkpoint, or start with a new one"
             )
-        self.done = {}
+        if last == self._place.batch:
+            return True
+        is_known = last == self._place.batch - 1 or not self._run.is_query
+        if not is_known and (committed is not None or not self._ledger.knows_elsewhere(self._place.write)):
+            said = (
+                f"{self._place} is to be written to stream {stream}, and bucket {self._options['ledger']} (option "
+                f"ledger) does not know of batch {self._place.batch - 1} before it: it was deleted or put back, or "
+                "that batch was written with another ledger or without ids. What of this batch was stored is not known"
+            )
+            if self._options["failOnDataLoss"]:
+                raise SinkError(f"{said}. Set option failOnDataLoss=false to write what this bucket does not know of")
+            log.warning("%s; going by what the ledger knows", said)
+        return False
 
-    def _win(self, owner: str) -> tuple[Claim, bool]:
-        """The claim, ours now (or finished), and whether nobody had it before."""
-        deadline_s = time.monotonic() + self._options["takeoverTimeoutMs"]
+    def _win(self, owner: str, deadline_s: float) -> tuple[Claim, bool]:
+        """The claim, ours now (or finished by our run), and whether nobody had it before."""
         is_told = False
         while True:
             found = self._ledger.claim(self._place)
             with contextlib.suppress(ClaimLost):
                 if found is None:
-                    bases = {target.stream: self._base(target) for target in self._targets}
-                    return self._ledger.put_claim(self._place, Claim(owner, bases)), True
-                if found.done is not None:
+                    return self._ledger.put_claim(self._place, Claim(owner, self._run.name)), True
+                if found.done is not None and found.run == self._run.name:
                     return found, False
                 if self._is_gone(found.owner):
-                    return self._ledger.put_claim(self._place, replace(found, owner=owner)), False
+                    # Finished by another run stays so, until it is seen whether its rows were these.
+                    run = found.run if found.done is not None else self._run.name
+                    return self._ledger.put_claim(self._place, replace(found, owner=owner, run=run)), False
                 if not is_told:
                     log.info("%s is being written by another attempt; waiting for it", self._place)
                     is_told = True
-                if time.monotonic() > deadline_s:
-                    raise SinkError(
-                        f"{self._place}: another attempt at these rows is still connected after "
-                        f"{self._options['takeoverTimeoutMs']:g} s (option takeoverTimeoutMs). End that process, or "
-                        "lower the server's ping_interval so that it notices dead machines sooner"
-                    )
-                time.sleep(POLL_S)
+                self._wait_for_others(deadline_s)
+
+    def _wait_for_others(self, deadline_s: float) -> None:
+        if time.monotonic() > deadline_s:
+            raise SinkError(
+                f"{self._place}: another attempt at these rows is still connected after "
+                f"{self._options['takeoverTimeoutMs']:g} s (option takeoverTimeoutMs). End that process, or "
+                "lower the server's ping_interval so that it notices dead machines sooner"
+            )
+        time.sleep(POLL_S)
+
+    def _wait_for_other_runs(self, deadline_s: float) -> None:
+        """Until no task of another run can send: its rows may be among ours, if Spark has cut the batch anew."""
+        for claim in self._ledger.claims(self._place):
+            while claim.done is None and claim.run != self._run.name and not self._is_gone(claim.owner):
+                self._wait_for_others(deadline_s)
 
     def _base(self, target: Target) -> Base:
         info = self.jetstream.stream_info(target.stream)
@@ -157,15 +215,17 @@ class Attempt:
 
     # What is stored.
 
-    def _read_stored(self, claim: Claim) -> None:
+    def _read_stored(self, begun: Begun) -> None:
         for target in self._targets:
-            base = claim.bases.get(target.stream)
+            base = begun.bases.get(target.stream)
             info = self.jetstream.stream_info(target.stream)
             # Deleted and made again: whatever is in it now came later.
             first = 1 if base is None or base.created != info.created else base.sequence + 1
             last = self._settled_sequence(target)
             if last >= first:
                 self._scan(self.jetstream.stream(target.stream), first, last)
+        if self.done_before is None:
+            self._check_complete()
 
     def _settled_sequence(self, target: Target) -> int:
         """The last sequence, once everything the server has received before this question is stored.
@@ -195,7 +255,13 @@ class Attempt:
         else:
             # A consumer would change what such a stream keeps.
             count = self._scan_singly(stream, first, last)
-        self._check_complete(stream.name, first, last, count)
+        missing = last - first + 1 - count
+        if missing:
+            self._incomplete = (
+                f"{self._place} was written in part before, and {missing} of the messages {first} to {last} that "
+                f"stream {stream.name} has received since are gone (a limit, their time to live, a purge, or "
+                "acknowledged in a work queue), so what of the batch was stored is not known"
+            )
 
     def _scan_singly(self, stream: Stream, first: int, last: int) -> int:
         count = 0
@@ -242,18 +308,25 @@ class Attempt:
         self.stored.update(value.encode() for value in values.to_pylist())
         return int(within)
 
-    def _check_complete(self, stream: str, first: int, last: int, count: int) -> None:
-        missing = last - first + 1 - count
-        if not missing:
+    def go_on(self) -> None:
+        """These are not the rows another run has finished: what of them was not found will be sent."""
+        if self.done_before is None:
             return
-        said = (
-            f"{self._place} was written in part before, and {missing} of the messages {first} to {last} that stream "
-            f"{stream} has received since are gone (a limit, a purge, or acknowledged in a work queue), so what of the "
-            "batch was stored is not known"
-        )
+        assert self._claim is not None, "what was done before is told by a claim"
+        self._check_complete()
+        try:
+            self._claim = self._ledger.put_claim(self._place, replace(self._claim, run=self._run.name, done=None))
+        except ClaimLost:
+            raise SinkError(f"{self._place} was taken over by another attempt") from None
+        self.done_before = None
+
+    def _check_complete(self) -> None:
+        """Were all messages there to be read? Before anything is sent that was not found."""
+        if not self._incomplete:
+            return
         if self._options["failOnDataLoss"]:
-            raise SinkError(f"{said}. Set option failOnDataLoss=false to write again what is not found")
-        log.warning("%s; writing again what is not found", said)
+            raise SinkError(f"{self._incomplete}. Set option failOnDataLoss=false to write again what is not found")
+        log.warning("%s; writing again what is not found", self._incomplete)
 
     # The end.
 
@@ -263,7 +336,7 @@ class Attempt:
             # Lost: another attempt has the rows now, and will find all of them. So would any later one if the
             # server is away just now: the note spares it the search, and is not worth failing for.
             try:
-                self._ledger.put_claim(self._place, replace(self._claim, done=done))
+                self._ledger.put_claim(self._place, replace(self._claim, run=self._run.name, done=done))
             except ClaimLost:
                 return
             except ClientError as error:

@@ -14,9 +14,10 @@ HEADER_BYTES = 32
 class Limits:
     """What the target stream and the server take, as the driver saw it."""
 
-    def __init__(self, patterns: tuple[str, ...], message_size_max: int) -> None:
+    def __init__(self, patterns: tuple[str, ...], message_size_max: int, dead_letter_size_max: int) -> None:
         self._patterns = [pattern.encode() for pattern in patterns]
         self.message_size_max = message_size_max
+        self.dead_letter_size_max = dead_letter_size_max
         self._known: dict[bytes, str] = {}
 
     def subject_reason(self, subject: bytes) -> str:

@@ -74,6 +74,8 @@ def sink_options(raw: Mapping[str, str]) -> Options:
     dead = options["deadLetterSubject"]
     if dead and not is_literal(dead.encode()):
         raise BadOptionError(f"option deadLetterSubject takes one subject without wildcards, not {dead!r}")
+    if not options["ackTimeoutMs"]:
+        raise BadOptionError("option ackTimeoutMs takes more than 0: an acknowledgement takes a while")
     if options["writeId"] and options["msgId"] == NONE:
         raise BadOptionError("option writeId needs message ids: take out msgId=none, or writeId")
     return options

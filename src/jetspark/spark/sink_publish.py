@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import logging
 import time
+import zlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jetspark.api.error_codes import ApiError
+from jetspark.api.error_codes import ApiError, ErrorCode
 from jetspark.client.errors import AuthorizationError, ClientError, JetsparkError, NoStreamError
 from jetspark.client.infos import parse_pub_ack
 from jetspark.spark.connections import RETRY_WAIT_MAX_S
 from jetspark.spark.dead_letter import SUFFIX, dead_letter
 from jetspark.spark.options import Options
 from jetspark.spark.sink_claim import Attempt, SinkError, Target
-from jetspark.spark.sink_ids import IdMaker, Place, id_maker
+from jetspark.spark.sink_ids import IdMaker, Place, Run, content_key, id_maker
 from jetspark.spark.sink_limits import Limits
-from jetspark.spark.sink_options import COLUMN, NONE
+from jetspark.spark.sink_options import COLUMN, CONTENT, NONE
 from jetspark.spark.sink_rows import Row, RowPlan, RowReader, Rows
 
 if TYPE_CHECKING:
@@ -33,10 +34,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("jetspark.spark")
 
-# Refusals that the same row would meet again: too large, headers too large, a bad time to live.
-DATA_REFUSALS = (10054, 10097, 10165, 10166)
+# Refusals that the same row would meet again: too large, or headers that the stream does not take.
+DATA_REFUSALS = frozenset({
+    ErrorCode.STREAM_MESSAGE_EXCEEDS_MAXIMUM, ErrorCode.STREAM_HEADER_EXCEEDS_MAXIMUM, ErrorCode.STREAM_ROLLUP_FAILED,
+    ErrorCode.MESSAGE_TTL_INVALID, ErrorCode.MESSAGE_TTL_DISABLED, ErrorCode.MESSAGE_COUNTER_DISABLED,
+    ErrorCode.MESSAGE_COUNTER_MISSING, ErrorCode.MESSAGE_COUNTER_PAYLOAD, ErrorCode.MESSAGE_COUNTER_INVALID,
+    ErrorCode.MESSAGE_SCHEDULES_DISABLED, ErrorCode.MESSAGE_SCHEDULES_PATTERN_INVALID,
+    ErrorCode.MESSAGE_SCHEDULES_TARGET_INVALID, ErrorCode.MESSAGE_SCHEDULES_TTL_INVALID,
+    ErrorCode.MESSAGE_SCHEDULES_ROLLUP_INVALID, ErrorCode.MESSAGE_SCHEDULES_SOURCE_INVALID,
+    ErrorCode.MESSAGE_SCHEDULES_SCHEDULER_INVALID, ErrorCode.MESSAGE_SCHEDULES_TIME_ZONE_INVALID,
+    ErrorCode.MESSAGE_SOURCE_HEADER_NOT_ALLOWED,
+})  # fmt: skip
 # Rows are sent in blocks, so many of them at a time: while one is on its way the next is made.
 BLOCKS_IN_FLIGHT = 2
+ADAPTIVE_STATELESS = "spark.sql.adaptive.streaming.stateless.enabled"
+OTHER_ROWS = (
+    "The plan gives other rows, or the same ones in another order or partition, each time it runs, so writing the rest "
+    "would store some twice. Give the rows a column msg_id that says which row it is, or make the plan repeatable (no "
+    "adaptive coalescing, no random or time-dependent values); nothing was written by this attempt"
+)
 
 
 @dataclass(slots=True)
@@ -51,21 +67,24 @@ class TaskWriter:
     """Writes the rows of one task. Serves one call of `write`."""
 
     def __init__(
-        self, options: Options, place: Place, plan: RowPlan, limits: Limits, targets: tuple[Target, ...]
+        self, options: Options, place: Place, run: Run, plan: RowPlan, limits: Limits, targets: tuple[Target, ...]
     ) -> None:
         self._options = options
         self._place = place
+        self._run = run
         self._plan = plan
         self._limits = limits
         self._targets = targets
         self._keeps_claim = plan.id_mode != NONE
-        self._block_rows = max(1, options["maxInFlight"] // BLOCKS_IN_FLIGHT)
+        self._blocks_max = min(BLOCKS_IN_FLIGHT, options["maxInFlight"])
+        self._block_rows = options["maxInFlight"] // self._blocks_max
         self._flights: deque[Flight] = deque()
         # Rows of an attempt that broke off, to be sent by the next one where they are not stored.
         self._unsettled: list[Rows] = []
         self._tries = 0
         self._acked_at_last_try = 0
         self._row_count = self._acked_count = self._found_count = self._duplicate_count = self._dead_count = 0
+        self._named = 0
         self._last_ack = b""
         self._attempt: Attempt
 
@@ -77,8 +96,8 @@ class TaskWriter:
                 self._write_all(batches)
             if self._attempt.done is not None:
                 # Finished by another attempt. The rows are taken all the same: whoever sends them must not block.
-                for _ in batches:
-                    pass
+                for batch in batches:
+                    self._row_count += batch.num_rows
                 return {**self._summary(), **self._attempt.done}
             summary = self._summary()
             self._attempt.finish(summary)
@@ -87,10 +106,11 @@ class TaskWriter:
             self._attempt.close()
 
     def _write_all(self, batches: Iterable[pyarrow.RecordBatch]) -> None:
-        if self._attempt.stored and self._plan.id_mode != COLUMN:
-            held = list(batches)
-            self._check_same_rows(held)
-            batches = held
+        if self._attempt.done_before is not None or (self._attempt.stored and self._plan.id_mode != COLUMN):
+            batches = list(batches)
+            if self._is_done_before(batches):
+                self._attempt.done = self._attempt.done_before
+                return
         reader, make_ids = RowReader(self._plan), self._id_maker()
         for batch in batches:
             if batch.num_rows:
@@ -109,28 +129,63 @@ class TaskWriter:
         self._row_count += len(rows)
         if make_ids is not None:
             rows.ids = make_ids(rows.subjects, rows.blocks, rows.payloads)
+        elif self._keeps_claim:
+            self._named += _sum_of(rows.ids)
         self._limits.check(rows)
         if rows.reasons and not self._options["deadLetterSubject"]:
             raise self._refusal(rows.row(min(rows.reasons)))
         return rows
 
-    def _check_same_rows(self, held: list[pyarrow.RecordBatch]) -> None:
-        """What an earlier attempt stored must be among the rows of this one, or their ids mean nothing."""
+    def _is_done_before(self, held: list[pyarrow.RecordBatch]) -> bool:
+        """Has another run stored all of these rows? SinkError when they are not the rows it had.
+
+        What was stored before must be among these rows, and none of these in another partition: else ids mean nothing.
+        Rows with ids of their own are known wherever they are.
+        """
+        before, mode = self._attempt.done_before, self._plan.id_mode
         reader, make_ids = RowReader(self._plan), self._id_maker()
-        assert make_ids is not None
-        made: set[bytes] = set()
+        made: list[bytes] = []
         for batch in held:
             rows = reader.read(batch)
-            made.update(make_ids(rows.subjects, rows.blocks, rows.payloads))
+            made += rows.ids if make_ids is None else make_ids(rows.subjects, rows.blocks, rows.payloads)
+        if make_ids is None:
+            if before is not None and (len(made), _sum_of(made)) == (before["rows"], before["named"]):
+                return True
+            try:
+                self._attempt.go_on()
+            except ClientError as error:
+                self._start_over(error)
+            return False
+        self._check_same_rows(set(made))
+        if mode == CONTENT and not self._run.keeps_partitions:
+            self._check_same_partition(set(made))
+        if before is not None and before["rows"] != len(made):
+            raise SinkError(
+                f"{self._place}: an earlier run stored {before['rows']} rows here and is done, and now there are "
+                f"{len(made)}. {OTHER_ROWS}"
+            )
+        return before is not None
+
+    def _check_same_rows(self, made: set[bytes]) -> None:
         prefix = self._place.prefix
         left = [one for one in self._attempt.stored if one.startswith(prefix) and one.removesuffix(SUFFIX) not in made]
-        if left:
+        if left and self._attempt.done_before is None:
             raise SinkError(
                 f"{self._place}: {len(left)} rows stored by an earlier attempt are not among the rows of this one "
-                f"(id {left[0].decode()} for one). The plan gives other rows, or the same ones in another order or "
-                "partition, each time it runs, so writing the rest would store some twice. Give the rows a column "
-                "msg_id that says which row it is, or make the plan repeatable (no adaptive coalescing, no random or "
-                "time-dependent values); nothing was written by this attempt"
+                f"(id {left[0].decode()} for one). {OTHER_ROWS}"
+            )
+
+    def _check_same_partition(self, made: set[bytes]) -> None:
+        ours, batch = self._place.prefix, self._place.batch_prefix
+        others = [one for one in self._attempt.stored if one.startswith(batch) and not one.startswith(ours)]
+        elsewhere = {content_key(one) for one in others}
+        moved = [one for one in made - self._attempt.stored if content_key(one) in elsewhere]
+        if moved:
+            raise SinkError(
+                f"{self._place}: {len(moved)} rows are stored as rows of other partitions (id {moved[0].decode()} for "
+                f"one), by an earlier run. Either these are other rows that are equal to them, or Spark has put them "
+                f"into another partition this time. {OTHER_ROWS}. If the plan has no shuffle, set "
+                f"{ADAPTIVE_STATELESS}=false and run it again"
             )
 
     # Sending and what comes back.
@@ -145,7 +200,7 @@ class TaskWriter:
             self._found_count += len(rows) - len(wanted) - sum(1 for n in reasons if rows.ids[n] not in stored)
             rows = rows.picked(wanted)
         for start in range(0, len(rows), self._block_rows):
-            while len(self._flights) >= BLOCKS_IN_FLIGHT and self._attempt.done is None:
+            while len(self._flights) >= self._blocks_max and self._attempt.done is None:
                 self._settle_first()
                 self._send_unsettled()
             if self._attempt.done is not None:
@@ -204,23 +259,30 @@ class TaskWriter:
     def _count_acked(self, flight: Flight, count: int) -> None:
         self._acked_count += count
         self._duplicate_count += flight.sent.duplicate_count
-        self._last_ack = flight.sent.last_ack or self._last_ack
+        if flight.sent.last_ack:
+            self._last_ack = flight.sent.last_ack
+            stream = parse_pub_ack(self._last_ack).stream
+            if stream != self._targets[0].stream:
+                raise SinkError(
+                    f"rows for stream {self._targets[0].stream} were stored in stream {stream}, which takes their "
+                    "subject now"
+                )
 
     def _refuse(self, row: Row) -> None:
         subject = self._options["deadLetterSubject"]
         if not subject:
             raise self._refusal(row)
-        letter = dead_letter(row, row.reason, self._place, self._limits.message_size_max)
+        letter = dead_letter(row, row.reason, self._place, self._limits.dead_letter_size_max)
         while letter.msg_id not in self._attempt.stored and self._attempt.done is None:
             try:
                 sent = self._attempt.jetstream.publish_many([subject.encode()], [letter.block], [letter.data])
                 sent.wait(self._options["ackTimeoutMs"])
             except JetsparkError as error:
-                self._start_over(error)
+                self._start_over(error, letter_of=row)
                 continue
             if not sent.refusals:
                 break
-            self._start_over(_refusal_error(subject.encode(), sent.refusals[0][1]))
+            self._start_over(_refusal_error(subject.encode(), sent.refusals[0][1]), letter_of=row)
         self._dead_count += 1
 
     def _refusal(self, row: Row) -> SinkError:
@@ -231,7 +293,7 @@ class TaskWriter:
 
     # When the outcome is not known.
 
-    def _start_over(self, error: BaseException, rows: Rows | None = None) -> None:
+    def _start_over(self, error: BaseException, rows: Rows | None = None, letter_of: Row | None = None) -> None:
         """A new attempt. Rows without a known outcome will be sent again, unless they turn out to be stored."""
         if rows is not None:
             self._unsettled.append(rows)
@@ -242,9 +304,12 @@ class TaskWriter:
             if open_places:
                 self._unsettled.append(flight.rows.picked(open_places))
         self._attempt.close()
-        self._begin_attempt(error, self._unsettled[0].row(0) if self._unsettled else None)
+        row = self._unsettled[0].row(0) if self._unsettled and not letter_of else letter_of
+        self._begin_attempt(error, row, goes_on=True)
 
-    def _begin_attempt(self, error: BaseException | None = None, row: Row | None = None) -> None:
+    def _begin_attempt(
+        self, error: BaseException | None = None, row: Row | None = None, *, goes_on: bool = False
+    ) -> None:
         """Connect and claim, with up to numRetries retries; progress since the last time starts the count anew."""
         if self._acked_count > self._acked_at_last_try:
             self._tries, self._acked_at_last_try = 0, self._acked_count
@@ -252,7 +317,10 @@ class TaskWriter:
             if error is not None:
                 self._wait_to_retry(error, row)
             try:
-                self._attempt = Attempt(self._options, self._place, self._targets, keeps_claim=self._keeps_claim)
+                self._attempt = Attempt(
+                    self._options, self._place, self._run, self._targets,
+                    keeps_claim=self._keeps_claim, goes_on=goes_on,
+                )  # fmt: skip
                 return
             except (SinkError, AuthorizationError):
                 raise
@@ -280,7 +348,13 @@ class TaskWriter:
             "found": self._found_count + self._duplicate_count,
             "dead": self._dead_count,
             "last_sequence": sequence,
+            "named": self._named,
         }
+
+
+def _sum_of(ids: list[bytes]) -> int:
+    """The same for the same ids in any order."""
+    return sum(map(zlib.crc32, ids))
 
 
 def _refusal_error(subject: bytes, answer: bytes) -> Exception:

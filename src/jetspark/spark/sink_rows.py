@@ -34,9 +34,9 @@ SOURCE_ONLY = ("stream", "sequence", "timestamp", "timestamp_ns")
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _TEXT = (t.StringType, t.VarcharType, t.CharType)
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
-# Headers that told the stream a message was read from what to check. They were about that stream and that moment; the
-# message id is the sink's own.
-_CONTROL = re.compile(r"nats-(msg-id$|expected-|batch-)", re.IGNORECASE)
+# Headers that told the stream a message was read from what to check, or that it made itself. They were about that
+# stream and that moment; the message id is the sink's own.
+_CONTROL = re.compile(r"nats-(msg-id$|expected-|batch-|stream-source$|scheduler$|schedule-next$)", re.IGNORECASE)
 _NAME_FIELDS = ("key", "name")
 
 
@@ -122,6 +122,10 @@ class Rows:
 def plan_rows(schema: t.StructType, template: str, msg_id: str) -> RowPlan:
     """What a DataFrame's columns are for; BadOptionError says what does not fit and what to do."""
     kinds = {field.name: field.dataType for field in schema.fields}
+    if len(kinds) < len(schema.fields):
+        names = [field.name for field in schema.fields]
+        twice = sorted(name for name in kinds if names.count(name) > 1)
+        raise BadOptionError(f"columns {', '.join(twice)} are there twice: drop one of each, or give it another name")
     payload = [name for name in DATA if name in kinds]
     if len(payload) != 1:
         found = "both" if payload else f"neither, but {', '.join(kinds) or 'no columns'}"
@@ -250,7 +254,7 @@ class RowReader:
         for index, (pairs, ttl) in enumerate(zip(headers, ttls, strict=True)):
             try:
                 blocks.append(_block(pairs, ttl))
-            except BadHeaderError as error:
+            except (BadHeaderError, BadOptionError) as error:
                 reasons.setdefault(index, str(error))
                 blocks.append(b"")
         return blocks
@@ -293,6 +297,10 @@ def _subject_text(value: Any) -> str:
 def _pairs(headers: Any) -> Iterator[tuple[str, str | bytes]]:
     """Pairs of a headers value: a list of structs, or a map, whose values may be lists."""
     for one in headers or ():
+        if one is None:
+            continue
         name, value = tuple(one.values()) if isinstance(one, dict) else one
+        if name is None:
+            raise BadHeaderError("a header has no name: its key is null")
         for single in value if isinstance(value, list) else (value,):
             yield name, b"" if single is None else single

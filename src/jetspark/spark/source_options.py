@@ -8,7 +8,7 @@ from typing import Any
 
 from jetspark.client.errors import BadOptionError, BadSubjectError
 from jetspark.client.names import check_name
-from jetspark.protocol.subjects import is_valid_subject
+from jetspark.protocol.subjects import is_subset, is_valid_subject
 from jetspark.spark import option_values as kinds
 from jetspark.spark.option_values import Kind
 from jetspark.spark.options import CONNECTION_OPTIONS, READ, Option, Options, read_options
@@ -93,18 +93,38 @@ def source_options(raw: Mapping[str, str]) -> Options:
     if not options["stream"]:
         raise BadOptionError('option stream is missing: name the stream to read, as in .option("stream", "ORDERS")')
     for name in options["stream"]:
-        check_name("stream", name)
+        _check_name("stream", name)
     for subject in options["subjects"]:
         if not is_valid_subject(subject.encode()):
             raise BadSubjectError(f"option subjects: {subject!r} is not a subject or pattern")
     for edge in ("starting", "ending"):
         _check_edge(options, edge)
+    _check_order(options)
     _check_limits(options)
     if options["durable"]:
-        check_name("durable", options["durable"])
+        _check_name("durable", options["durable"])
     elif options["workQueue"]:
         raise BadOptionError("option workQueue needs option durable: the consumer that acks what Spark has committed")
-    return options
+    if options["workQueue"] and options["readMode"] == CONSUMER:
+        raise BadOptionError("option workQueue reads by direct gets: take out option readMode, or set it to direct")
+    return options.with_values(subjects=widest(options["subjects"])) if options["subjects"] else options
+
+
+def widest(subjects: tuple[str, ...]) -> tuple[str, ...]:
+    """The same without those that another one covers, which a server refuses in one consumer."""
+    return tuple(
+        one
+        for one in subjects
+        if not any(other != one and is_subset(one.encode(), other.encode()) for other in subjects)
+    )
+
+
+def _check_name(option: str, name: str) -> None:
+    try:
+        check_name(option, name)
+    except BadOptionError as error:
+        hint = "; wildcards belong in option subjects" if option == "stream" and ("*" in name or ">" in name) else ""
+        raise BadOptionError(f"option {option}: {error}{hint}") from None
 
 
 def _check_edge(options: Options, edge: str) -> None:
@@ -119,6 +139,22 @@ def _check_edge(options: Options, edge: str) -> None:
             raise BadOptionError(f"option {offsets} names {', '.join(strangers)}, which option stream does not")
         if missing:
             raise BadOptionError(f"option {offsets} has no position for {', '.join(missing)}")
+
+
+def _check_order(options: Options) -> None:
+    """An end before the beginning is a mistake; an end right at it is an empty range, which a job may come to."""
+    first_ns, end_ns = options["startingTimestamp"], options["endingTimestamp"]
+    if first_ns is not None and end_ns is not None and first_ns > end_ns:
+        raise BadOptionError("option endingTimestamp is before option startingTimestamp: nothing is in between")
+    first, last = options["startingOffsets"], options["endingOffsets"]
+    if not isinstance(first, dict) or not isinstance(last, dict):
+        return
+    for name in sorted(first):
+        if isinstance(first[name], int) and isinstance(last[name], int) and last[name] < first[name] - 1:
+            raise BadOptionError(
+                f"option endingOffsets: {last[name]} of stream {name} comes before {first[name]}, where"
+                " option startingOffsets begins"
+            )
 
 
 def _check_limits(options: Options) -> None:

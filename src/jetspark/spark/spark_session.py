@@ -1,4 +1,4 @@
-"""Starting Spark so that it works: a Java is there, and workers run this Python.
+"""Starting Spark so that it works: a Java is there, workers run this Python, and a replayed batch keeps its partitions.
 
 Nothing about time zones, memory or the master is decided here beyond what the caller says; Spark's defaults hold.
 """
@@ -9,10 +9,22 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from jetspark.client.errors import MissingExtraError
 from jetspark.spark.java import ensure_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# Spark Connect writes each request into its events and its page of the UI, options and SQL with them, and hides what
+# this setting matches: options that are named as secrets, in the text of a request and in SQL.
+REDACTION_SETTING = "spark.sql.redaction.string.regex"
+REDACTION = (
+    r"""(?i)key: "[^"]*(?:password|token|secret)[^"]*"\s*value: "(?:\\.|[^"\\])*\"?"""
+    r"""|(?:password|token|secret)\w*[\\'"`]*[\s=]*\\?(['"]).*?\\?\1"""
+)
+# With Spark's own default a batch that runs again may find its rows in other partitions than before, and a sink that
+# knows a row by its place cannot tell it from another row that is equal.
+KEPT_PARTITIONS = {"spark.sql.adaptive.streaming.stateless.enabled": "false"}
 
 
 def session(app_name: str = "jetspark", *, master: str = "", remote: str = "", **conf: Any) -> SparkSession:
@@ -20,9 +32,14 @@ def session(app_name: str = "jetspark", *, master: str = "", remote: str = "", *
 
         spark = jetspark.spark.session(master="local[4]", **{"spark.sql.shuffle.partitions": 4})
 
-    `remote` connects to a Spark Connect server (or starts one, with `remote="local[2]"`) instead.
+    A streaming query keeps its rows in their partitions when a batch is run again, as the sink needs it (see
+    docs/exactly-once.md), unless `conf` says otherwise. `remote` connects to a Spark Connect server (or starts one,
+    with `remote="local[2]"`) instead. MissingExtraError when PySpark is not installed.
     """
-    from pyspark.sql import SparkSession
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("Spark needs PySpark: pip install 'jetspark[spark]'") from error
 
     from jetspark.spark import register
 
@@ -31,11 +48,12 @@ def session(app_name: str = "jetspark", *, master: str = "", remote: str = "", *
     builder = SparkSession.builder.appName(app_name)
     if remote:
         builder = builder.remote(remote)
+        conf = {REDACTION_SETTING: REDACTION, **conf}
     elif master:
         builder = builder.master(master)
     if not remote or remote.startswith("local"):
         ensure_java()
-    for name, value in conf.items():
+    for name, value in (KEPT_PARTITIONS | conf).items():
         builder = builder.config(name, str(value).lower() if isinstance(value, bool) else str(value))
     spark = builder.getOrCreate()
     register(spark)

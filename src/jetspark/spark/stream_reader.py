@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -22,8 +22,8 @@ from jetspark.spark import data_loss, planner, planning
 from jetspark.spark.admission import Admission, default_limit
 from jetspark.spark.columns import check_schema
 from jetspark.spark.durable import DurableMirror
-from jetspark.spark.facts import Facts, facts_of
-from jetspark.spark.lag_report import lag_report
+from jetspark.spark.facts import Facts, find_facts, no_stream
+from jetspark.spark.lag_report import LagReport
 from jetspark.spark.offsets import Offset, Position
 from jetspark.spark.reading import read_range
 from jetspark.spark.source_options import DIRECT, EARLIEST, LATEST, check_streaming
@@ -59,7 +59,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._mirror = DurableMirror(options) if options["durable"] else None
         self._initial: Offset | None = None
         self._facts: dict[str, Facts] = {}
-        self._asked_s = 0.0
+        self._asked_s: float | None = None
+        self._lag = LagReport(options)
+        # What was warned of already: the same is true at every look.
+        self._told: set[str] = set()
         # The streams as they were when an AvailableNow run began; nothing later belongs to it.
         self._frozen: dict[str, Facts] | None = None
         self._planned: Offset | None = None
@@ -75,7 +78,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins. Asked for more than once, and answered alike each time."""
         if self._initial is None:
-            facts = self._look()
+            # An AvailableNow run may not begin after its end, however fast the stream grows.
+            facts = self._frozen if self._frozen is not None else self._look()
+            self._check_missing(facts, Offset())
+            planning.check_subjects(self._options, facts.values())
             for one in facts.values():
                 self._check_start(one)
             positions = {
@@ -87,7 +93,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _check_start(self, facts: Facts) -> None:
         planning.check_readable(self._options, facts, is_streaming=True)
-        begins_early = (self._options["startingOffsets"] or LATEST) == EARLIEST
+        begins_early = planning.starting_position(self._options, facts.name, LATEST) == EARLIEST
         if facts.retention == Retention.WORKQUEUE and self._options["workQueue"] and not begins_early:
             raise BadOptionError(
                 "option workQueue: a work queue is read from its beginning, because what is left out would never be"
@@ -106,8 +112,9 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         """The end of the next batch; `start` itself when there is to be none."""
         begun = Offset.from_json(start)
         facts = self._frozen if self._frozen is not None else self._look()
-        begins = {name: self._begin_of(begun, one) for name, one in facts.items()}
+        self._check_missing(facts, begun)
         self._check_dropped(begun)
+        begins = {name: self._begin_of(begun, one) for name, one in facts.items()}
         if self._mirror is not None:
             self._mirror.ensure({name: position.seq for name, position in begins.items()}, facts)
         backlog = {name: max(0, facts[name].last - begins[name].seq) for name in facts}
@@ -116,7 +123,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if not is_moved:
             self._planned = begun
             return start
-        self._planned = Offset({name: self._end_of(begins[name], taken[name], facts[name]) for name in facts})
+        # A stream that is gone keeps its position: should one of its name come, it is seen to be another.
+        kept = {name: begun.positions[name] for name in self._options["stream"] if name not in facts}
+        ends = {name: self._end_of(begins[name], taken[name], facts[name]) for name in facts}
+        self._planned = Offset({**kept, **ends})
         return self._planned.to_json()
 
     def _begin_of(self, begun: Offset, facts: Facts) -> Position:
@@ -126,17 +136,30 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
             # A stream added to a running query is read from its beginning, as Kafka does with new partitions.
             return Position(facts.first - 1, facts.created, start=facts.first - 1)
         if position.created != facts.created or position.seq > facts.last:
-            data_loss.recreated(self._options, facts.name, position.created, facts.created)
+            if position.created != facts.created:
+                data_loss.recreated(self._options, facts.name, position.created, facts.created)
+            else:
+                data_loss.went_back(self._options, facts.name, position.seq, facts.last)
             return Position(facts.first - 1, facts.created, start=facts.first - 1)
         return Position(position.seq, facts.created, start=position.seq if begun.is_initial else None)
 
     def _check_dropped(self, begun: Offset) -> None:
-        dropped = sorted(set(begun.positions) - set(self._options["stream"]))
-        if dropped:
-            data_loss.report_loss(
-                self._options,
-                f"the checkpoint has positions of {', '.join(dropped)}, which option stream does not name",
-            )
+        for name in sorted(set(begun.positions) - set(self._options["stream"])):
+            what = f"the checkpoint has a position of stream {name}, which option stream does not name"
+            if what not in self._told:
+                self._told.add(what)
+                data_loss.report_loss(self._options, what)
+
+    def _check_missing(self, facts: Mapping[str, Facts], begun: Offset) -> None:
+        """A stream that is not there was never there, or is lost."""
+        for name in sorted(self._options["stream"]):
+            if name in facts:
+                self._told.discard(name)
+            elif name not in begun.positions:
+                raise no_stream(self._options, name)
+            elif name not in self._told:
+                self._told.add(name)
+                data_loss.stream_gone(self._options, name)
 
     def _end_of(self, begin: Position, taken: int, facts: Facts) -> Position:
         parts = planner.part_count(
@@ -146,15 +169,17 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """How far the streams are, and how far behind the query is: for progress reports, not for planning."""
-        return lag_report(self._options, self._planned, self._facts)
+        return self._lag.document(self._planned, self._facts)
 
     def _look(self) -> dict[str, Facts]:
-        """The streams' state, not more often than the server should be asked."""
-        interval_s = max(float(self._options["pollIntervalMs"]), STREAM_POLL_S * len(self._options["stream"]))
-        rest_s = self._asked_s + interval_s - time.monotonic()
-        if self._facts and rest_s > 0:
+        """The state of the streams that are there, not more often than the server should be asked."""
+        names = sorted(self._options["stream"])
+        interval_s = max(float(self._options["pollIntervalMs"]), STREAM_POLL_S * len(names))
+        rest_s = 0.0 if self._asked_s is None else self._asked_s + interval_s - time.monotonic()
+        if rest_s > 0:
             time.sleep(rest_s)
-        self._facts = planning.all_facts(self._options)
+        found = {name: find_facts(self._options, name) for name in names}
+        self._facts = {name: facts for name, facts in found.items() if facts is not None}
         self._asked_s = time.monotonic()
         return self._facts
 
@@ -177,19 +202,23 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
 
     def _partitions_of(self, name: str, first: int, position: Position) -> Sequence[InputPartition]:
         facts = self._facts_for_planning(name, position)
+        if facts is None:
+            data_loss.stream_gone(self._options, name)
+            return []
         if facts.created != position.created:
             data_loss.recreated(self._options, name, position.created, facts.created)
             return []
         planning.check_head(self._options, facts, first, position.seq)
         return planning.partitions_of(facts, planner.cut(first, position.seq, position.parts or 1))
 
-    def _facts_for_planning(self, name: str, position: Position) -> Facts:
-        """What is known already, unless messages were deleted: then which ones."""
+    def _facts_for_planning(self, name: str, position: Position) -> Facts | None:
+        """What is known already, unless messages were deleted: then which ones. None when the stream is gone."""
         known = self._facts.get(name)
         if known is not None and known.last >= position.seq and known.deleted == ():
             return known
-        facts = facts_of(self._options, name, with_deleted=True)
-        planning.check_readable(self._options, facts, is_streaming=True)
+        facts = find_facts(self._options, name, with_deleted=True)
+        if facts is not None:
+            planning.check_readable(self._options, facts, is_streaming=True)
         return facts
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

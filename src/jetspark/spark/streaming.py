@@ -26,6 +26,7 @@ from jetspark.spark.lag_report import MESSAGES, SECONDS
 if TYPE_CHECKING:
     from types import FrameType
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -41,6 +42,16 @@ def start(writer: DataStreamWriter, name: str, checkpoint: str | Path, every: st
     chosen = writer.queryName(name).option("checkpointLocation", str(checkpoint))
     chosen = chosen.trigger(availableNow=True) if every is None else chosen.trigger(processingTime=every)
     return chosen.start()
+
+
+def query_id(spark: SparkSession, checkpoint: str | Path) -> str:
+    """The id of the query a checkpoint belongs to: the same after every restart, another one for a new checkpoint."""
+    try:
+        text = (Path(checkpoint) / "metadata").read_text(encoding="utf-8")
+    except OSError:
+        # On another file system, which Spark knows.
+        text = spark.read.text(f"{checkpoint}/metadata").collect()[0][0]
+    return str(json.loads(text)["id"])
 
 
 @dataclass
@@ -124,26 +135,30 @@ def duration_words(duration_s: float | None) -> str:
 
 
 class Interrupts:
-    """Ctrl-C as something to look at: the first asks for an end after the batch, the second for one now."""
+    """Ctrl-C and SIGTERM as something to look at: the first asks for an end after the batch, the second for one now."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.signal_number = 0
+        """The first that came."""
 
     def _noticed(self, number: int, frame: FrameType | None) -> None:
         self.count += 1
+        self.signal_number = self.signal_number or number
 
     @contextmanager
     def watching(self) -> Iterator[Interrupts]:
-        """Take Ctrl-C over for a while. Only the main thread may; elsewhere nothing is taken over."""
+        """Take the signals over for a while. Only the main thread may; elsewhere nothing is taken over."""
         if threading.current_thread() is not threading.main_thread():
             yield self
             return
-        # pyspark's own handler cancels every job at once.
-        before = signal.signal(signal.SIGINT, self._noticed)
+        # pyspark's own handler cancels every job at once, and SIGTERM would leave a run behind without its watcher.
+        before = {number: signal.signal(number, self._noticed) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield self
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @dataclass(frozen=True)
@@ -155,7 +170,7 @@ class Ended:
 
 
 def follow(query: StreamingQuery, say: Callable[[str], None] | None = None) -> Ended:
-    """Watch a query until it ends; Ctrl-C ends it after the batch that is running and says how to go on.
+    """Watch a query until it ends; Ctrl-C or SIGTERM ends it after the batch that is running and says how to go on.
 
     `say` gets the lines, standard error by default. A query that fails raises its error here.
     """

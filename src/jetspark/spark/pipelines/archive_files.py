@@ -13,19 +13,26 @@ and this promise does not hold there; use a Delta table for those.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import json
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from jetspark.clock import SystemClock
 from jetspark.spark.pipelines.errors import PipelineError
 
 DIGITS = 10
 # Files begin with neither . nor _, which Spark and Arrow both pass over.
 _BATCH = re.compile(r"batch=(\d+)(?:-(\d+))?")
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 _UNFINISHED = "_merging-"
+_COMPACTING = "_compacting"
+OWNER_FILE = "_archive.json"
 TARGET_BYTES = 128 * 1024 * 1024
 GROUP_BYTES = 64 * 1024 * 1024
 
@@ -63,6 +70,16 @@ class Compacted:
     merges: int
     files_before: int
     files_after: int
+
+
+def local_folder(path: str | Path, what: str) -> Path:
+    """A folder as an absolute path; an address on another file system is refused, not taken for a name."""
+    text = str(path)
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    elif _SCHEME.match(text):
+        raise PipelineError(f"{what} is a folder that driver and executors share, not {text}")
+    return Path(text).resolve()
 
 
 def parse_folder(path: Path) -> Folder | None:
@@ -123,12 +140,54 @@ def archive_files(root: Path) -> list[str]:
     """Every file that counts."""
     if not root.is_dir():
         raise PipelineError(f"there is no archive at {root}")
-    return [
-        str(file)
-        for partition in partitions_of(root)
-        for folder in folders_that_count(batch_folders(partition))
-        for file in files_of(folder.path)
-    ]
+    return [str(file) for partition in partitions_of(root) for file in _files_that_count(partition)]
+
+
+def _files_that_count(partition: Path) -> list[Path]:
+    """The files of a day and subject; when a merged folder took over meanwhile, what was seen is not to be trusted."""
+    folders = batch_folders(partition)
+    while True:
+        files = [file for folder in folders_that_count(folders) for file in files_of(folder.path)]
+        now = batch_folders(partition)
+        if set(now) == set(folders):
+            return files
+        folders = now
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who writes an archive: batches have numbers, so a second writer's would take the place of the first one's."""
+
+    query: str
+    """The id in the query's checkpoint."""
+    subject_tokens: int | None
+
+    def claim(self, root: Path) -> None:
+        """Take an archive that nobody has, or see that it is one's own."""
+        path = root / OWNER_FILE
+        if not path.exists():
+            root.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+            return
+        check_owner(root, self)
+
+
+def check_owner(root: Path, claimant: Owner) -> None:
+    """Refuse who is not the owner of an archive that has one."""
+    path = root / OWNER_FILE
+    if not path.exists():
+        return
+    found = Owner(**json.loads(path.read_text(encoding="utf-8")))
+    if found.query != claimant.query:
+        raise PipelineError(
+            f"the archive at {root} belongs to a query with another checkpoint, whose batches would be overwritten:"
+            " use that checkpoint, or another folder"
+        )
+    if found.subject_tokens != claimant.subject_tokens:
+        raise PipelineError(
+            f"the archive at {root} was begun with subject_tokens={found.subject_tokens},"
+            f" not {claimant.subject_tokens}: use that, or another folder"
+        )
 
 
 def last_commit(checkpoint: Path) -> int:
@@ -137,43 +196,79 @@ def last_commit(checkpoint: Path) -> int:
     return max(numbers, default=-1)
 
 
-def compact(root: str | Path, *, checkpoint: str | Path | None = None, target_bytes: int = TARGET_BYTES) -> Compacted:
+def compact(
+    root: str | Path,
+    *,
+    checkpoint: str | Path | None = None,
+    target_bytes: int = TARGET_BYTES,
+    keep_s: float = 0,
+) -> Compacted:
     """Merge the small files of an archive; safe while the archive is being written and read.
 
     `checkpoint` is the archiving query's; its commits say which batches are final. Without it the newest batch stays.
+    `keep_s` leaves merged files to those who began to read them, until a compaction so many seconds later; meanwhile
+    `read_archive` knows that they no longer count, and a plain reader of the folder does not.
     """
-    top = Path(root)
+    top = local_folder(root, "an archive")
     if not top.is_dir():
         raise PipelineError(f"there is no archive at {top}")
-    folders = {partition: batch_folders(partition) for partition in partitions_of(top)}
+    with _only_compaction(top):
+        return _compact(top, checkpoint, target_bytes, Leftovers(keep_s, SystemClock().now_ns() / 1e9))
+
+
+@contextlib.contextmanager
+def _only_compaction(root: Path) -> Iterator[None]:
+    """One at a time: two would take each other's half-written files. The lock goes with the process that holds it."""
+    with (root / _COMPACTING).open("a", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PipelineError(f"the archive at {root} is being compacted already") from error
+        yield
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What becomes of files that are merged: how long they stay, from the time of the merge."""
+
+    keep_s: float
+    now_s: float
+
+    def may_go(self, folder: Folder, folders: list[Folder]) -> bool:
+        """Whether a folder is merged into another, long enough ago."""
+        return any(one.covers(folder) and self.now_s - one.path.stat().st_mtime >= self.keep_s for one in folders)
+
+
+def _compact(root: Path, checkpoint: str | Path | None, target_bytes: int, leftovers: Leftovers) -> Compacted:
+    folders = {partition: batch_folders(partition) for partition in partitions_of(root)}
     if checkpoint is not None:
         committed = last_commit(Path(checkpoint))
     else:
         committed = max((one.last for found in folders.values() for one in found), default=0) - 1
     merges, before, after = 0, 0, 0
     for partition, found in folders.items():
-        _clean(partition, found)
+        _clean(partition, found, leftovers)
         counting = folders_that_count(found)
         sizes = {one.path: sum(file.stat().st_size for file in files_of(one.path)) for one in counting}
         before += sum(len(files_of(one.path)) for one in counting)
         for merge in plan_merges(counting, sizes, committed, target_bytes):
-            _merge(merge)
+            _merge(merge, is_final=not leftovers.keep_s)
             merges += 1
         after += sum(len(files_of(one.path)) for one in folders_that_count(batch_folders(partition)))
     return Compacted(merges, before, after)
 
 
-def _clean(partition: Path, folders: list[Folder]) -> None:
-    """Remove what an interrupted compaction left: half a merge, or batches that are merged already."""
+def _clean(partition: Path, folders: list[Folder], leftovers: Leftovers) -> None:
+    """Remove what an earlier compaction left: half a merge, or batches that are merged already."""
     for path in partition.glob(f"{_UNFINISHED}*"):
         shutil.rmtree(path)
-    counting = folders_that_count(folders)
-    for folder in folders:
-        if folder not in counting:
+    # The small before the large: what covers a folder is looked at when its turn comes.
+    for folder in sorted(folders, key=lambda one: one.last - one.first):
+        if leftovers.may_go(folder, folders):
             shutil.rmtree(folder.path)
 
 
-def _merge(merge: Merge) -> None:
+def _merge(merge: Merge, *, is_final: bool) -> None:
     """Write the rows of the folders into one file, in order, and put it in their place."""
     import pyarrow.parquet as parquet
 
@@ -187,7 +282,7 @@ def _merge(merge: Merge) -> None:
             writer.write_table(rows)
     # Here the merged folder takes over.
     fresh.rename(merge.target)
-    for folder in merge.folders:
+    for folder in merge.folders if is_final else ():
         shutil.rmtree(folder.path)
 
 

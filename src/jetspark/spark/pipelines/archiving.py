@@ -12,7 +12,14 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jetspark.spark.pipelines.archive_files import DIGITS, archive_files
+from jetspark.spark.pipelines.archive_files import (
+    DIGITS,
+    OWNER_FILE,
+    Owner,
+    archive_files,
+    check_owner,
+    local_folder,
+)
 from jetspark.spark.pipelines.errors import PipelineError
 from jetspark.spark.pipelines.messages import FORMAT, read_messages, sink_options
 
@@ -32,6 +39,9 @@ SCHEMA = (
     " headers ARRAY<STRUCT<key: STRING, value: BINARY>>, data BINARY"
 )
 _DAY_NS = 86_400_000_000_000
+# A folder's name has 255 bytes at most, and begins with `subject_key=`.
+_KEY_BYTES_MAX = 240
+_KEY_CHARACTERS = 40
 
 
 def archive_rows(messages: DataFrame, *, subject_tokens: int | None = None) -> DataFrame:
@@ -44,7 +54,17 @@ def archive_rows(messages: DataFrame, *, subject_tokens: int | None = None) -> D
     # By arithmetic, because the day of a timestamp is the session's, which is another one elsewhere.
     days = f.floor(f.unix_micros("timestamp") / (_DAY_NS // 1000)).cast("int")
     key = f.col("subject") if subject_tokens is None else f.substring_index("subject", ".", subject_tokens)
-    return messages.withColumns({"day": f.date_from_unix_date(days), "subject_key": key})
+    return messages.withColumns({"day": f.date_from_unix_date(days), "subject_key": _folder_name(key)})
+
+
+def _folder_name(key: Column) -> Column:
+    """A key that can name a folder: one that is too long for that is cut, and told apart by its hash."""
+    from pyspark.sql import functions as f
+
+    # Spark writes each of these as three bytes.
+    escaped = f.regexp_count(key, f.lit(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]"""))
+    fits = f.octet_length(key) + 2 * escaped <= _KEY_BYTES_MAX
+    return f.when(fits, key).otherwise(f.concat(f.left(key, f.lit(_KEY_CHARACTERS)), f.lit("~"), f.sha2(key, 256)))
 
 
 def archive(
@@ -61,30 +81,39 @@ def archive(
 
     Exactly once: each micro-batch has folders of its own, which it overwrites when it has to run again.
     """
-    from jetspark.spark.streaming import start
+    from jetspark.spark.streaming import query_id, start
 
     if subject_tokens is not None and subject_tokens < 1:
         raise PipelineError("subject_tokens must be 1 or more; leave it out to partition by whole subjects")
-    root = str(path)
+    root = local_folder(path, "an archive")
+    owner: Owner | None = None
+    if (root / OWNER_FILE).exists():
+        # Said here, where it is read; what is not known before the first batch is looked at again there.
+        known = Path(checkpoint) / "metadata"
+        check_owner(root, Owner(query_id(spark, checkpoint) if known.exists() else "", subject_tokens))
     messages = read_messages(spark, stream, includeHeaders=True, includeTimestampNs=True, **options)
 
     def write(batch: DataFrame, batch_id: int) -> None:
         from pyspark.sql import functions as f
 
+        nonlocal owner
+        if owner is None:
+            owner = Owner(query_id(batch.sparkSession, checkpoint), subject_tokens)
+            owner.claim(root)
         rows = archive_rows(batch, subject_tokens=subject_tokens).withColumn("batch", f.lit(f"{batch_id:0{DIGITS}d}"))
         # As others read it too: Spark's own default is a form of its own, which it alone writes.
         batch.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # Sorted by what the files are cut by, so that the rows of a file are in the order of the stream.
         ordered = rows.sortWithinPartitions(*PARTITIONS, "sequence")
         writer = ordered.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-        writer.partitionBy(*PARTITIONS, "batch").parquet(root)
+        writer.partitionBy(*PARTITIONS, "batch").parquet(str(root))
 
     return start(messages.writeStream.foreachBatch(write), f"archive {stream}", checkpoint, every)
 
 
 def read_archive(spark: SparkSession, path: str | Path) -> DataFrame:
     """The messages of an archive, each once, also while it is being compacted."""
-    files = archive_files(Path(path))
+    files = archive_files(local_folder(path, "an archive"))
     if not files:
         return spark.createDataFrame([], SCHEMA)
     return spark.read.schema(SCHEMA).parquet(*files)
@@ -141,6 +170,8 @@ def replay(
 
     archived = archive_rows(read_archive(spark, path))
     chosen = archived.where(f.expr(where)) if where else archived
-    rows = replay_rows(chosen.orderBy("stream", "sequence")).coalesce(1)
-    named = write_id or "replay-" + hashlib.sha256(f"{path}\n{stream}\n{where}".encode()).hexdigest()[:24]
+    # Sorted after they are brought together: where partitions that are sorted are put together, Spark chooses an order.
+    rows = replay_rows(chosen.repartition(1).sortWithinPartitions("stream", "sequence"))
+    whole = local_folder(path, "an archive")
+    named = write_id or "replay-" + hashlib.sha256(f"{whole}\n{stream}\n{where}".encode()).hexdigest()[:24]
     rows.write.format(FORMAT).mode("append").options(**sink_options(spark, stream, writeId=named, **options)).save()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jetspark.clock import Clock, SystemClock
+from jetspark.spark.pipelines.archive_files import local_folder
 from jetspark.spark.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -28,17 +29,29 @@ def lakehouse(
 ) -> StreamingQuery:
     """Start writing a streaming DataFrame into a Delta table, which is made when it is not there.
 
-    `name` is who writes: two queries into one table need two names. It must stay the same as long as the checkpoint.
+    `name` is shown in the table's log beside the id of the checkpoint. A new checkpoint is a new writer: what it reads
+    is added, whatever another one has added before.
     """
-    from jetspark.spark.streaming import start
+    from jetspark.spark.streaming import query_id, start
 
-    where = str(Path(table).resolve())
-    writer = name or f"jetspark:{Path(checkpoint).resolve()}"
+    check_deltalake()
+    where = str(local_folder(table, "a Delta table"))
+    writer = ""
 
     def write(batch: DataFrame, batch_id: int) -> None:
+        nonlocal writer
+        writer = writer or f"{name or 'jetspark'}:{query_id(batch.sparkSession, checkpoint)}"
         append_batch(batch, where, writer, batch_id)
 
     return start(rows.writeStream.foreachBatch(write), f"lakehouse {Path(table).name}", checkpoint, every)
+
+
+def check_deltalake() -> None:
+    """Refuse to start without the package that writes the table's log."""
+    try:
+        import deltalake  # noqa: F401 - it is enough that it is there
+    except ModuleNotFoundError as error:
+        raise PipelineError("Delta tables need their extra package: pip install 'jetspark[delta]'") from error
 
 
 def append_batch(batch: DataFrame, table: str, writer: str, batch_id: int, clock: Clock | None = None) -> bool:
@@ -96,6 +109,11 @@ def _check_schema(table: DeltaTable, schema: Any, where: str) -> None:
     """A table cannot hold other columns than it was made with; say which differ before the log is touched."""
     from deltalake import Schema
 
+    partitions = table.metadata().partition_columns
+    if partitions:
+        raise PipelineError(
+            f"the table {where} is partitioned by {', '.join(partitions)}: only whole tables are written"
+        )
     known = {field.name: str(field.type) for field in table.schema().fields}
     ours = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
     strange = sorted(name for name in ours if known.get(name) != ours[name])

@@ -114,6 +114,7 @@ def _last(name: str) -> str:
 
 def read_graph(project: Project) -> Graph:
     """Read the definitions of a project, in a process of their own."""
+    project.check_definitions()
     with tempfile.TemporaryDirectory() as folder, project.resolved_spec() as spec:
         result = Path(folder) / "graph.json"
         done = subprocess.run(

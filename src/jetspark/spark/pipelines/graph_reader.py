@@ -14,6 +14,7 @@ import importlib.util
 import json
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,12 +140,25 @@ class Reader(GraphElementRegistry):
         try:
             plan = query()._plan.to_proto(self.session.client)
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises belongs to its flow
-            return [], f"{type(error).__name__}: {error}" if not isinstance(error, NeedsSpark) else str(error)
+            return [], str(error) if isinstance(error, NeedsSpark) else error_words(error, Path.cwd())
         found: list[dict[str, Any]] = []
         for one in _reads(plan):
             if one not in found:
                 found.append(one)
         return found, ""
+
+
+def error_words(error: BaseException, directory: Path) -> str:
+    """An error of the user's code in one line: which file of the project, which line, what."""
+    words = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    for name, line in reversed(places):
+        # A module that is imported with the help of a file of the project may fail far away from it.
+        if Path(name).is_relative_to(directory):
+            return f"{Path(name).relative_to(directory)}, line {line}: {words}"
+    return words
 
 
 def _table(name: str, streaming: bool) -> dict[str, Any]:
@@ -204,8 +218,15 @@ def _run_file(path: Path, session: Any) -> None:
 
 def main(spec_path: str, result_path: str) -> None:
     """Write what a project defines as JSON."""
+    project = load_project(Path(spec_path))
+    try:
+        found = read_definitions(project)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is its owner's to mend
+        sys.stderr.write(f"\n{error_words(error, project.directory)}\n")
+        sys.stderr.flush()
+        os._exit(1)
     with open(result_path, "w", encoding="utf-8") as result:
-        json.dump(read_definitions(load_project(Path(spec_path))), result)
+        json.dump(found, result)
     sys.stdout.flush()
     # The channel's threads wait for a server that was never there.
     os._exit(0)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.resources
+import importlib.util
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -26,6 +27,8 @@ TEMPLATE_SUFFIX = ".template"
 RESOLVED_PREFIX = ".spark-pipeline."
 # Where a pipeline's files read their settings from: `spark.conf.get("spark.jetspark.servers")`.
 CONF_PREFIX = "spark.jetspark."
+# A PySpark of one's own may have come without what its Connect client and its pipelines need.
+PACKAGES = ("yaml", "pyspark", "grpc", "grpc_status", "pandas", "pyarrow")
 _FIELDS = {"name", "storage", "catalog", "database", "schema", "configuration", "libraries"}
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:/")
 _PROJECT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -80,6 +83,11 @@ class Project:
         """One line of JSON a run."""
         return self.state_dir / "runs.jsonl"
 
+    @property
+    def lock_path(self) -> Path:
+        """What a run holds as long as it lasts."""
+        return self.state_dir / "run.lock"
+
     def with_configuration(self, settings: Mapping[str, str]) -> Project:
         """The same project with some settings changed for one run."""
         return replace(self, configuration={**self.configuration, **settings})
@@ -92,19 +100,27 @@ class Project:
                 if path.is_file() and "__pycache__" not in path.parts:
                     yield path
 
+    def check_definitions(self) -> None:
+        """Refuse a project without a single file of definitions."""
+        if not any(path.suffix in (".py", ".sql") for path in self.definition_files()):
+            raise PipelineError(f"{self.spec_path}: no .py or .sql file is at {', '.join(self.libraries)}")
+
     @contextlib.contextmanager
-    def resolved_spec(self) -> Iterator[Path]:
-        """The spec for Spark, in a file of this run that only its owner may read: settings may hold credentials."""
+    def resolved_spec(self, storage_uri: str = "") -> Iterator[Path]:
+        """The spec for Spark, in a file of this run that only its owner may read: settings may hold credentials.
+
+        `storage_uri` is another name for the project's storage, when this run needs one.
+        """
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=self.directory, prefix=RESOLVED_PREFIX, suffix=".yml"
         ) as file:
-            file.write(self.resolved_text())
+            file.write(self.resolved_text(storage_uri))
             file.flush()
             yield Path(file.name)
 
-    def resolved_text(self) -> str:
+    def resolved_text(self, storage_uri: str = "") -> str:
         """The spec with absolute storage and this run's settings."""
-        document: dict[str, Any] = {"name": self.name, "storage": self.storage_uri}
+        document: dict[str, Any] = {"name": self.name, "storage": storage_uri or self.storage_uri}
         if self.catalog is not None:
             document["catalog"] = self.catalog
         if self.database is not None:
@@ -132,18 +148,22 @@ def find_project(where: Path | None = None) -> Project:
 
 def load_project(spec_path: Path) -> Project:
     """Read and check a spec."""
+    check_packages()
     try:
         document = _yaml().safe_load(spec_path.read_text(encoding="utf-8"))
-    except _yaml().YAMLError as error:
+    except (_yaml().YAMLError, UnicodeDecodeError) as error:
         raise PipelineError(f"{spec_path} is not YAML: {error}") from error
     if not isinstance(document, dict):
         raise PipelineError(f"{spec_path} must hold keys and values: name, storage, libraries")
-    unknown = sorted(set(document) - _FIELDS)
+    unknown = [key for key in document if key not in _FIELDS]
     if unknown:
         raise PipelineError(f"{spec_path}: unknown key {unknown[0]!r}; a spec has {', '.join(sorted(_FIELDS))}")
     for key in ("name", "storage"):
-        if not isinstance(document.get(key), str) or not document[key]:
+        if document.get(key) in (None, ""):
             raise PipelineError(f"{spec_path}: {key!r} is missing")
+    for key in ("name", "storage", "catalog", "database", "schema"):
+        if document.get(key) is not None and not isinstance(document[key], str):
+            raise PipelineError(f"{spec_path}: {key!r} must be text: put {document[key]!r} in quotes")
     return Project(
         spec_path=spec_path.resolve(),
         name=document["name"],
@@ -173,9 +193,13 @@ def _configuration(spec_path: Path, value: object) -> dict[str, str]:
 def _libraries(spec_path: Path, value: object) -> tuple[str, ...]:
     found = []
     for entry in value if isinstance(value, list) else [value]:
-        include = entry.get("glob", {}).get("include") if isinstance(entry, dict) else None
-        if not isinstance(include, str):
-            raise PipelineError(f"{spec_path}: each of 'libraries' must read  glob: {{include: transformations/**}}")
+        glob = entry.get("glob") if isinstance(entry, dict) else None
+        include = glob.get("include") if isinstance(glob, dict) else None
+        if not isinstance(include, str) or not include or include.startswith("/"):
+            raise PipelineError(
+                f"{spec_path}: each of 'libraries' must read  glob: {{include: transformations/**}},"
+                " a path from the folder of the spec"
+            )
         found.append(include)
     if not found:
         raise PipelineError(f"{spec_path}: 'libraries' names no files of definitions")
@@ -215,9 +239,16 @@ def _copy(source: Any, target: Path, name: str) -> Iterator[Path]:
             yield path
 
 
+def check_packages() -> None:
+    """Refuse to begin without what pipelines need: what is missing would otherwise be told in the middle of a run."""
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PipelineError(
+            f"pipelines need their extra packages ({', '.join(missing)} missing): pip install 'jetspark[spark]'"
+        )
+
+
 def _yaml() -> Any:
-    try:
-        import yaml
-    except ModuleNotFoundError as error:
-        raise PipelineError("pipelines need their extra packages: pip install 'jetspark[spark]'") from error
+    import yaml
+
     return yaml

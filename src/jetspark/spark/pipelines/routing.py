@@ -47,6 +47,8 @@ def fan_out(
 
     chosen = list(rules)
     check_rules(chosen)
+    if otherwise is not None:
+        check_subject("otherwise", otherwise)
     copies = [_copy(rule, f.expr(rule.when)) for rule in chosen]
     picked = f.array_compact(f.array(*copies))
     if first_only:
@@ -68,8 +70,16 @@ def check_rules(rules: Sequence[Rule]) -> None:
     for rule in rules:
         if names.count(rule.name) > 1:
             raise PipelineError(f"two rules are called {rule.name!r}: ids of messages are made from the name")
-        if not rule.subject or any(character.isspace() or character in "*>" for character in rule.subject):
-            raise PipelineError(f"rule {rule.name!r} sends to {rule.subject!r}, which is no subject")
+        check_subject(f"rule {rule.name!r}", rule.subject)
+
+
+def check_subject(who: str, subject: str) -> None:
+    """Refuse a subject that no message could have, or with a brace that is not a column's."""
+    plain = _PLACE.sub("x", subject)
+    if any(character.isspace() or character in "*>" for character in plain) or "" in plain.split("."):
+        raise PipelineError(f"{who} sends to {subject!r}, which is no subject")
+    if "{" in plain or "}" in plain:
+        raise PipelineError(f"{who} sends to {subject!r}: a column stands in braces, as in {{country}}")
 
 
 def _copy(rule: Rule, condition: Column) -> Column:

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from jetspark.errors import JetsparkError
+from jetspark.spark.pipelines.errors import PipelineError
 from jetspark.spark.pipelines.graph import JETSTREAM, Graph, Input
-from jetspark.spark.pipelines.launch import last_runs
+from jetspark.spark.pipelines.run_records import last_runs
 
 if TYPE_CHECKING:
     from jetspark.spark.pipelines.project import Project
@@ -53,7 +54,7 @@ class Status:
     """A whole project."""
 
     pipeline: str
-    last_run: dict[str, object] | None
+    last_run: dict[str, Any] | None
     flows: list[FlowStatus]
 
     def document(self) -> dict[str, Any]:
@@ -93,9 +94,7 @@ def parse_offsets(text: str) -> dict[str, int]:
 
 def read_checkpoints(uri: str) -> dict[str, Checkpoint]:
     """Each flow's newest checkpoint, by the flow's name."""
-    import pyarrow.fs as filesystems
-
-    system, root = filesystems.FileSystem.from_uri(uri)
+    system, root = _file_system(uri)
     found: dict[str, tuple[int, Checkpoint]] = {}
     for folder in _checkpoint_folders(system, root, DEPTH_MAX):
         parent, _, number = folder.rpartition("/")
@@ -104,6 +103,20 @@ def read_checkpoints(uri: str) -> dict[str, Checkpoint]:
         if flow not in found or int(number) > found[flow][0]:
             found[flow] = (int(number), checkpoint)
     return {flow: checkpoint for flow, (_, checkpoint) in found.items()}
+
+
+def _file_system(uri: str) -> tuple[Any, str]:
+    """Arrow's file system of an address, and the path in it."""
+    import pyarrow.fs as filesystems
+
+    if uri.startswith("file:"):
+        # As Hadoop takes it, with spaces and other signs as they are; Arrow would want them escaped.
+        return filesystems.LocalFileSystem(), "/" + uri.removeprefix("file:").lstrip("/")
+    try:
+        system, root = filesystems.FileSystem.from_uri(uri)
+    except (ValueError, OSError) as error:
+        raise PipelineError(f"the checkpoints at {uri} cannot be read from here: {error}") from error
+    return system, root
 
 
 def _children(system: Any, folder: str) -> list[Any]:

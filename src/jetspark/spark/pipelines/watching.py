@@ -65,17 +65,22 @@ def all_done(waited: dict[str, int], checkpoints: dict[str, Checkpoint]) -> bool
     return all(flow in checkpoints and checkpoints[flow].batch >= batch for flow, batch in waited.items())
 
 
-def watch(run: PipelineRun, graph: Graph | None, say: Callable[[str], None], clock: Clock | None = None) -> bool:
+def watch(
+    run: PipelineRun,
+    graph: Graph | None,
+    say: Callable[[str], None],
+    interrupts: Interrupts,
+    clock: Clock | None = None,
+) -> bool:
     """Watch a run to its end, saying how it goes; whether it was interrupted."""
     clock = clock or SystemClock()
     meter, reports = Meter(clock.monotonic_ns() / 1e9), RunReports(graph)
-    with Interrupts().watching() as interrupts:
-        while not run.wait(LOOK_EVERY_S if not interrupts.count else STILL_EVERY_S):
-            if interrupts.count:
-                _end(run, interrupts, say)
-                reports.end("stopped")
-                return True
-            _say_progress(run, graph, meter, reports, say, clock)
+    while not run.wait(LOOK_EVERY_S if not interrupts.count else STILL_EVERY_S):
+        if interrupts.count:
+            _end(run, interrupts, say)
+            reports.end("stopped")
+            return True
+        _say_progress(run, graph, meter, reports, say, clock)
     # A short run may be over before anybody looked.
     _say_progress(run, graph, meter, reports, say, clock)
     reports.end("finished" if run.outcome.status == 0 else "failed", run.outcome.error)
@@ -106,10 +111,19 @@ def _say_progress(
 
 def _end(run: PipelineRun, interrupts: Interrupts, say: Callable[[str], None]) -> None:
     """End a run when the batches that are running are done, or at once when asked a second time."""
-    waited = batches_running(read_checkpoints(run.project.checkpoints_uri))
+    waited = batches_running(_checkpoints(run) or {})
     if waited:
         say(f"Ending after the batch of {', '.join(sorted(waited))}. Press Ctrl-C again to end now.")
     while waited and interrupts.count < 2 and not run.wait(STILL_EVERY_S):
-        if all_done(waited, read_checkpoints(run.project.checkpoints_uri)):
+        now = _checkpoints(run)
+        if now is not None and all_done(waited, now):
             break
     run.stop()
+
+
+def _checkpoints(run: PipelineRun) -> dict[str, Checkpoint] | None:
+    """The checkpoints, or None when they cannot be read at this moment."""
+    try:
+        return read_checkpoints(run.project.checkpoints_uri)
+    except (JetsparkError, OSError):
+        return None

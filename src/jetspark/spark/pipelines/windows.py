@@ -81,9 +81,10 @@ def join_streams(
     if not on:
         raise PipelineError("join_streams needs the columns whose values must be equal")
     first = left.withWatermark(time, late)
-    # The right's own time and keys stay columns of their own: state is dropped by the one and found by the others.
+    # The right's own time and keys stay columns of their own: state is dropped by the one and found by the others. Only
+    # that time is marked as such: Spark refuses a second one, which the time within the struct would be.
     keys = [f.col(name).alias(f"_right_{name}") for name in (time, *on)]
-    second = right.withWatermark(time, late).select(*keys, f.struct("*").alias("right"))
+    second = right.select(*keys, f.struct("*").alias("right")).withWatermark(f"_right_{time}", late)
     there = f.col(f"_right_{time}")
     condition = (there >= f.col(time)) & (there <= f.col(time) + f.expr(f"INTERVAL {within}"))
     for name in on:
