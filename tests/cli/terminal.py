@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import pty
+import select
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 
 from tests.cli.conftest import Jetspark
+
+PRESSED_AGAIN_S = 3.0
 
 
 @dataclass
@@ -19,8 +23,13 @@ class Session:
     screen: str
 
 
-def at_terminal(jetspark: Jetspark, *arguments: str, typed: str = "", **environment: str) -> Session:
-    """Run a command in a process of its own with a terminal on all three streams, and type ahead."""
+def at_terminal(
+    jetspark: Jetspark, *arguments: str, typed: str = "", interrupted_at: str = "", **environment: str
+) -> Session:
+    """Run a command in a process of its own with a terminal on all three streams, and type ahead.
+
+    `interrupted_at` is what it shows when Ctrl-C is pressed.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "jetspark.cli.main", *arguments],
@@ -33,9 +42,20 @@ def at_terminal(jetspark: Jetspark, *arguments: str, typed: str = "", **environm
     os.close(theirs)
     os.write(ours, typed.encode())
     seen = b""
+    pressed = False
     try:
-        while chunk := os.read(ours, 65536):
+        while True:
+            patience_s = PRESSED_AGAIN_S if pressed else None
+            if not select.select([ours], [], [], patience_s)[0]:
+                # A key pressed while the question is just being asked may be lost.
+                process.send_signal(signal.SIGINT)
+                continue
+            if not (chunk := os.read(ours, 65536)):
+                break
             seen += chunk
+            if interrupted_at and not pressed and interrupted_at.encode() in seen:
+                process.send_signal(signal.SIGINT)
+                pressed = True
     except OSError:
         # Linux reports the end of a terminal whose process is gone as an I/O error.
         pass

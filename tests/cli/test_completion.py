@@ -6,19 +6,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Jetspark
+from tests.cli.shells import STARTED, Shell
 
 from jetspark.cli.main import COMMANDS
 
-TRIES = 5
+TRIES = 10
 # What bash does on a tab, for one line after another; the last word is the unfinished one.
 ASK = """
 eval "$(jetspark completion bash)"
 ask() {
-    COMP_WORDS=(jetspark "$@"); COMP_CWORD=$#; COMPREPLY=()
+    COMP_LINE="jetspark $*"; COMP_POINT=${#COMP_LINE}; COMP_WORDS=(jetspark "$@"); COMP_CWORD=$#
     _jetspark_completion jetspark
     echo "${COMPREPLY[*]}"
 }
@@ -87,7 +89,7 @@ def test_nothing_is_offered_and_nothing_is_said_when_no_server_answers(bash: Bas
 @pytest.mark.parametrize(
     ("shell", "sign"),
     [
-        ("bash", "complete -o nosort -F"),
+        ("bash", "complete -o nosort -F _jetspark_completion jetspark"),
         ("zsh", "#compdef jetspark"),
         ("fish", "complete --no-files --command jetspark"),
     ],
@@ -109,3 +111,53 @@ def test_the_shell_in_use_is_the_default_and_an_unknown_one_is_named(
     result = ours.run("completion")
     assert result.exit_code == 2
     assert "bash, zsh, fish" in result.stderr
+
+
+@pytest.fixture(params=list(STARTED))
+def shell(request: pytest.FixtureRequest, ours: Jetspark, tmp_path: Path) -> Iterator[Shell]:
+    started = Shell(request.param, ours, tmp_path)
+    yield started
+    started.close()
+
+
+def settles(shell: Shell, line: str, wanted: str) -> str:
+    """What a tab makes of the line, asked again while the server is slower than a shell is patient."""
+    for _ in range(TRIES):
+        if (made := shell.completes(line)) == wanted:
+            break
+    return made
+
+
+@pytest.mark.slow
+def test_a_tab_completes_in_the_shell_itself(shell: Shell, ours: Jetspark) -> None:
+    ours("stream", "add", "TABBED_STREAM", "--subjects", "tabbed", "--defaults")
+    ours("object", "add", "TABBED")
+    ours("object", "put", "TABBED", "--name", "my $(cat) picture.png", stdin=b"x")
+    ours("object", "put", "TABBED", "--name", "scheme:path", stdin=b"x")
+
+    assert shell.completes("compl") == "completion"
+    assert shell.completes("str in") == "str|info"
+    assert shell.completes("bench js consume --ack") == "bench|js|consume|--acks"
+    assert settles(shell, "stream info TABB", "stream|info|TABBED_STREAM") == "stream|info|TABBED_STREAM"
+
+    # Addresses have colons, at which bash splits words.
+    for server in (f"-s {ours.url}", f"--server={ours.url}"):
+        wanted = f"{server} stream info TABBED_STREAM".replace(" ", "|")
+        assert settles(shell, f"{server} stream info TABB", wanted) == wanted
+
+    assert shell.completes("bench js consume --acks ex") == "bench|js|consume|--acks|explicit"
+    assert shell.completes("bench js consume --acks=ex") == "bench|js|consume|--acks=explicit"
+
+    wanted = "object|get|TABBED|my $(cat) picture.png"
+    assert settles(shell, "object get TABBED my", wanted) == wanted
+    wanted = "object|get|TABBED|scheme:path"
+    assert settles(shell, "object get TABBED scheme:", wanted) == wanted
+
+
+@pytest.mark.slow
+def test_a_tab_completes_files(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").touch()
+
+    for joint in " ", "=":
+        wanted = f"stream add X --config{joint}{tmp_path}/settings.json".replace(" ", "|")
+        assert shell.completes(f"stream add X --config{joint}{tmp_path}/sett") == wanted

@@ -282,3 +282,16 @@ def test_a_setting_that_makes_no_sense_is_named(ours: Jetspark, line: list[str],
 
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+def test_what_exists_with_other_settings_is_to_be_edited(jetspark: Jetspark, name: str) -> None:
+    jetspark.run("stream", "rm", name, "--force")
+    jetspark("stream", "add", name, "--subjects", name, "--defaults")
+    jetspark("consumer", "add", name, "C", "--pull", "--ack", "explicit", "--defaults")
+
+    stream = jetspark.run("stream", "add", name, "--subjects", f"{name}.other", "--defaults")
+    consumer = jetspark.run("consumer", "add", name, "C", "--pull", "--ack", "none", "--defaults")
+
+    assert (stream.exit_code, consumer.exit_code) == (1, 1)
+    assert f"Change it with: jetspark stream edit {name}" in stream.stderr
+    assert f"Change it with: jetspark consumer edit {name} C" in consumer.stderr

@@ -161,11 +161,13 @@ def test_credentials_on_the_line_replace_those_of_the_context(tmp_path: Path, mo
     assert (mixed.server, mixed.creds, mixed.user, mixed.js_domain) == ("nats://a:1", "", "joe", "hub")
 
 
-def test_every_kind_of_credentials_reaches_the_client() -> None:
+def test_every_kind_of_credentials_reaches_the_client(tmp_path: Path) -> None:
+    seed = tmp_path / "user.nk"
+    seed.touch()
     assert connect_options(Settings(user="t"))["token"] == "t"
     assert connect_options(Settings(jwt="j", seed="s"))["nkey_seed"] == "s"
-    assert connect_options(Settings(nkey="/n"))["nkey_seed_file"] == "/n"
-    assert connect_options(Settings(creds="/c"))["credentials_file"] == "/c"
+    assert connect_options(Settings(nkey=str(seed)))["nkey_seed_file"] == str(seed)
+    assert connect_options(Settings(creds=str(seed)))["credentials_file"] == str(seed)
     assert connect_options(Settings(server="nats://a:1, nats://b:2"))["servers"] == ["nats://a:1", "nats://b:2"]
 
 

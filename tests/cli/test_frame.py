@@ -71,6 +71,12 @@ EXIT_CODES = [
     (["stream", "info"], errors.USAGE, "missing STREAM; there is:"),
     (["stream", "purge", "EXITS"], errors.USAGE, "Add --force if it is meant."),
     (["stream", "add", "X", "--subjects", "a", "--max-age", "soon"], errors.USAGE, "write one like 10s"),
+    (
+        ["stream", "ls", "--creds", "/nowhere.creds"],
+        errors.USAGE,
+        "--creds /nowhere.creds cannot be read: No such file",
+    ),
+    (["stream", "ls", "--nkey", "/nowhere.nk"], errors.USAGE, "--nkey /nowhere.nk cannot be read: No such file"),
     (["stream", "ls", "-s", "nats://127.0.0.1:1"], errors.NO_CONNECTION, "Start one with `jetspark server -js`"),
     (["stream", "info", "NOPE"], errors.NOT_FOUND, "no stream NOPE; streams here: "),
     (["consumer", "info", "EXITS", "NOPE"], errors.NOT_FOUND, "no consumer NOPE on stream EXITS; consumers here: C."),
@@ -202,7 +208,7 @@ def test_progress_is_shown_at_a_terminal_with_rate_and_time_left(ours: Jetspark,
 
     assert session.exit_code == 0
     assert "Publishing" in session.screen
-    assert "of 3,000 messages" in session.screen
+    assert "of 3,000 " in session.screen
     assert "messages/s" in session.screen
     assert "left 0:00:0" in session.screen
     assert piped.output == 'Published 30 messages (30 B) to "LONG"\n'
@@ -238,3 +244,78 @@ def test_an_interrupted_command_ends_with_its_own_exit_code(ours: Jetspark) -> N
     with Background(ours, "sub", "quiet.place", ready="Subscribing on quiet.place") as running:
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(20) == errors.INTERRUPTED
+
+
+def test_a_file_that_cannot_be_written_is_named(ours: Jetspark, bucket: str, tmp_path: Path) -> None:
+    ours("object", "add", bucket)
+    ours("object", "put", bucket, "--name", "x", stdin=b"x")
+    ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
+    target = tmp_path / "nowhere" / "file"
+    bench = ["bench", "js", "pub", "sync", bucket, "--stream", bucket, "--msgs", "3"]
+
+    for arguments in (
+        ["object", "get", bucket, "x", "--output", str(target)],
+        ["stream", "add", "X", "--subjects", "x", "--defaults", "--output", str(target)],
+        ["stream", "report", "--dot", str(target)],
+        [*bench, "--csv", str(target)],
+    ):
+        result = ours.run(*arguments)
+
+        assert isinstance(result.exception, SystemExit), (arguments, result.exception)
+        assert result.exit_code == 1
+        assert "No such file or directory" in result.stderr
+        assert str(target) in result.stderr
+
+    # What was measured is shown all the same.
+    assert "msgs/sec" in ours.run(*bench, "--csv", str(target)).stdout
+
+
+def test_a_server_without_tls_is_no_reason_to_start_another(ours: Jetspark) -> None:
+    result = ours.run("stream", "ls", "--server", ours.url.replace("nats://", "tls://"))
+
+    assert result.exit_code == errors.NO_CONNECTION
+    assert "does not offer TLS\nCheck the address (tls:// or nats://)" in result.stderr
+
+
+def test_the_files_of_a_context_may_begin_at_home(ours: Jetspark, tmp_path: Path) -> None:
+    ours("context", "add", "home", "--server", ours.url, "--creds", "~/mine.creds")
+    ours.environment["NATS_URL"] = ""
+
+    assert f"--creds {tmp_path}/mine.creds cannot be read" in ours.run("--context", "home", "stream", "ls").stderr
+
+
+def test_ctrl_c_at_a_question_is_an_interruption_and_nothing_is_done(ours: Jetspark, bucket: str) -> None:
+    ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
+
+    chosen = at_terminal(ours, "stream", "info", interrupted_at="Which stream?")
+    confirmed = at_terminal(ours, "stream", "rm", bucket, interrupted_at="Really delete")
+
+    assert (chosen.exit_code, confirmed.exit_code) == (errors.INTERRUPTED, errors.INTERRUPTED)
+    assert ours.run("stream", "info", bucket).exit_code == 0
+
+
+def test_a_table_wider_than_the_terminal_becomes_a_sheet_for_each_row(ours: Jetspark, bucket: str) -> None:
+    ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
+    ours("consumer", "add", bucket, "DISPATCH", "--pull", "--defaults")
+
+    wide = at_terminal(ours, "consumer", "report", bucket, COLUMNS="200").screen
+    narrow = at_terminal(ours, "consumer", "report", bucket, COLUMNS="60").screen
+
+    assert "│ DISPATCH │" in wide
+    assert "Consumer: DISPATCH" in narrow
+    assert "Ack Policy: Explicit" in narrow
+    assert "Ack Pending: 0" in narrow
+    assert "│" not in narrow
+
+
+def test_a_progress_bar_is_one_line(ours: Jetspark, bucket: str) -> None:
+    ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
+
+    shown = at_terminal(
+        ours, "pub", "-J", bucket, "x", "--count", "10000000", interrupted_at="messages/s", COLUMNS="80", NO_COLOR=""
+    )
+
+    assert shown.exit_code == errors.INTERRUPTED
+    # One line is erased before the next picture, not the line above it too.
+    assert "of 10,000,000" in shown.screen
+    assert "\x1b[1A\x1b[2K\x1b[1A" not in shown.screen

@@ -40,3 +40,12 @@ def test_nobody_answering_is_exit_code_3(ours: Jetspark) -> None:
 )
 def test_addresses_of_a_server(url: str, wanted: list[str]) -> None:
     assert addresses(url) == wanted
+
+
+@pytest.mark.parametrize("command", [["rtt"], ["stream", "ls"]])
+def test_credentials_in_an_address_are_not_shown(ours: Jetspark, command: list[str]) -> None:
+    result = ours.run(*command, "--server", "nats://me:secret@127.0.0.1:1,token-secret@127.0.0.1:2")
+
+    assert result.exit_code == 3
+    assert "secret" not in result.output
+    assert "127.0.0.1:1" in result.output

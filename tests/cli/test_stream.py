@@ -228,6 +228,25 @@ def test_a_backup_comes_back_with_its_messages_and_consumers(jetspark: Jetspark,
     assert jetspark.run("stream", "restore", str(tmp_path)).exit_code == 4
 
 
+@pytest.mark.parametrize("settings", ["{bad", "[1]", '{"config": 1}', "{}"])
+def test_a_damaged_backup_is_refused_by_name(ours: Jetspark, settings: str, tmp_path: Path) -> None:
+    (tmp_path / "backup.json").write_text(settings)
+    (tmp_path / "stream.tar.s2").write_bytes(b"junk")
+
+    for more in [], ["--replicas", "1"]:
+        result = ours.run("stream", "restore", str(tmp_path), *more)
+
+        assert result.exit_code == 2
+        assert f"{tmp_path}/backup.json is not of a backup" in result.stderr
+
+
+def test_a_message_that_is_not_there_cannot_be_removed(stream: Jetspark, name: str) -> None:
+    result = stream.run("stream", "rmm", name, "99", "--force")
+
+    assert result.exit_code == 4
+    assert f"no message 99 in {name}, which holds 1 to 5" in result.stderr
+
+
 def test_a_backup_without_consumers_leaves_them_behind(jetspark: Jetspark, name: str, tmp_path: Path) -> None:
     jetspark.run("stream", "rm", name, "--force")
     jetspark("stream", "add", name, "--subjects", f"{name}.*")

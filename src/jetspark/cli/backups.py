@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.cli.context import Settings
-from jetspark.cli.errors import NotFound
+from jetspark.cli.errors import NotFound, UsageError
 from jetspark.cli.progress import Bars, progress_bars
 
 if TYPE_CHECKING:
@@ -59,8 +59,11 @@ def bring_back(js: JetStream, folder: Path, bars: Bars, *, timeout_s: float) -> 
 
 def changed_backup(folder: Path, scratch: Path, changes: dict[str, Any]) -> Path:
     """The same backup with other settings, without touching the original."""
-    document = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
-    document["config"] = {**document["config"], **changes}
+    try:
+        document = json.loads((folder / SETTINGS_FILE).read_text("utf-8"))
+        document["config"] = {**document["config"], **changes}
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{folder / SETTINGS_FILE} is not of a backup: no configuration to change: {error}") from None
     (scratch / SETTINGS_FILE).write_text(json.dumps(document), "utf-8")
     (scratch / DATA_FILE).symlink_to((folder / DATA_FILE).resolve())
     return scratch

@@ -17,7 +17,7 @@ import click
 
 from jetspark.cli.bench_plan import BATCH_COUNT, BUCKET, CONSUMER, STREAM, Kind, Plan
 from jetspark.cli.buckets import pairs
-from jetspark.cli.connect import connected, effective
+from jetspark.cli.connect import DEFAULT_SERVER, connected, effective, shown_servers
 from jetspark.cli.context import Noun, Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, now_ns
 from jetspark.cli.errors import NOT_FOUND, CliError, NotFound, UsageError, exit_code_of
@@ -409,12 +409,16 @@ def _measure(settings: Settings, kind: Kind, options: dict[str, Any]) -> None:
     names = [""] * len(targets)
     for round_number in range(round_count):
         for place, target in enumerate(targets):
-            label = f"{kind}" if len(targets) == 1 else f"{target.server or 'server'} round {round_number + 1}"
+            label = (
+                f"{kind}"
+                if len(targets) == 1
+                else f"{shown_servers(target.server or 'server')} round {round_number + 1}"
+            )
             run_plan = replace(plan, connection=asdict(target), run_id=f"{plan.run_id}-{round_number}")
             outcome, names[place] = _run_once(run_plan, wanted, label, shows_progress)
             outcomes[place].append(outcome)
     sides = [
-        bench_report.Side(target.server or "nats://127.0.0.1:4222", name, done)
+        bench_report.Side(shown_servers(target.server or DEFAULT_SERVER), name, done)
         for target, name, done in zip(targets, names, outcomes, strict=True)
     ]
     _show(settings, plan, sides, options["csv_file"])
@@ -474,15 +478,16 @@ def _estimating(bar: Bar, plan: Plan) -> Callable[[int], None]:
 def _show(settings: Settings, plan: Plan, sides: list[Side], csv_file: Path | None) -> None:
     from jetspark.cli import bench_report
 
-    if csv_file is not None:
-        bench_report.write_csv(csv_file, plan.run_id, sides)
     if settings.json:
         emit_json(bench_report.document(plan, sides))
-        return
-    if len(sides) == 1:
+    elif len(sides) == 1:
         bench_report.show_outcome(plan, sides[0].median)
     else:
         bench_report.show_comparison(plan, sides)
-    if csv_file is not None:
+    if csv_file is None:
+        return
+    # Last: a file that cannot be written does not take what was measured with it.
+    bench_report.write_csv(csv_file, plan.run_id, sides)
+    if not settings.json:
         echo()
         echo(f"Saved metric data in csv file {csv_file}")

@@ -25,13 +25,15 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Config = TypeVar("Config", StreamConfig, ConsumerConfig)
 
 _config_option = click.option(
-    "--config", "config_file", metavar="FILE", help="JSON file to read the configuration from"
+    "--config", "config_file", metavar="FILE", type=click.Path(), help="JSON file to read the configuration from"
 )
 
 
 def add_options(decorated: Decorated) -> Decorated:
     """Where a new configuration may come from, and what may be done with it instead of making it."""
-    decorated = click.option("--output", metavar="FILE", help="Save the configuration instead of using it")(decorated)
+    decorated = click.option(
+        "--output", metavar="FILE", type=click.Path(), help="Save the configuration instead of using it"
+    )(decorated)
     decorated = click.option("--validate", is_flag=True, help="Only check the configuration")(decorated)
     return _config_option(decorated)
 

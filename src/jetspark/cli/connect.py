@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
 import ssl
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -44,6 +47,7 @@ _FROM_CONTEXT: Final = (
     ("inbox_prefix", "inbox_prefix"),
     ("color_scheme", "colors"),
 )
+_FILES: Final = ("creds", "nkey", "tlscert", "tlskey", "tlsca")
 _CREDENTIALS: Final = ("user", "password", "token", "creds", "nkey", "jwt", "seed")
 
 
@@ -66,6 +70,15 @@ def effective(settings: Settings) -> Settings:
     return replace(settings, tlsfirst=first, **chosen)
 
 
+def _check_readable(option: str, file: str) -> None:
+    """Refuse a file that is not there before a server is asked: it would look as if the server had refused it."""
+    try:
+        if file:
+            Path(file).open("rb").close()
+    except OSError as error:
+        raise UsageError(f"{option} {file} cannot be read: {error.strerror}") from None
+
+
 def _credentials(settings: Settings) -> dict[str, Any]:
     if settings.user and not settings.password:
         # As in `nats`: a user alone is a token.
@@ -79,6 +92,8 @@ def _credentials(settings: Settings) -> dict[str, Any]:
         "jwt": settings.jwt,
         "nkey_seed": settings.seed,
     }
+    for option, file in (("--creds", settings.creds), ("--nkey", settings.nkey)):
+        _check_readable(option, file)
     return {key: value for key, value in named.items() if value}
 
 
@@ -97,6 +112,8 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 def connect_options(settings: Settings) -> dict[str, Any]:
     """The client's options for these settings (with the context already filled in)."""
+    # As in `nats`: the shell does not see a ~ in a context file, nor one after an equals sign.
+    settings = replace(settings, **{name: os.path.expanduser(getattr(settings, name)) for name in _FILES})
     servers = [url.strip() for url in (settings.server or DEFAULT_SERVER).split(",") if url.strip()]
     options: dict[str, Any] = {
         "servers": servers,
@@ -111,6 +128,11 @@ def connect_options(settings: Settings) -> dict[str, Any]:
     if settings.inbox_prefix:
         options["inbox_prefix"] = settings.inbox_prefix
     return options
+
+
+def shown_servers(servers: str) -> str:
+    """Addresses for people and logs to read: without the credentials they may carry."""
+    return re.sub(r"(^|,|//)[^/,\s]*@", r"\1", servers)
 
 
 def _report(error: BaseException) -> None:
@@ -141,15 +163,17 @@ def connected(ctx: click.Context | None = None, **options: Any) -> Iterator[Conn
 
 
 def _no_connection(error: BaseException, settings: Settings) -> CliError:
-    from jetspark.client.errors import AuthorizationError, BadOptionError
+    from jetspark.client.errors import AuthorizationError, BadOptionError, SecureConnectionError
 
     if isinstance(error, BadOptionError):
         return failure(error)
-    where = settings.server or DEFAULT_SERVER
+    where = shown_servers(settings.server or DEFAULT_SERVER)
     if isinstance(error, AuthorizationError):
         hint = "Give credentials with --user and --password, --creds, --nkey or --context."
         return CliError(f"{where} refused the credentials: {error}", hint=hint, exit_code=NO_CONNECTION)
     hint = "Start one with `jetspark server -js`, or name another with --server or --context."
+    if isinstance(error, SecureConnectionError):
+        hint = "Check the address (tls:// or nats://) and --tlsca, --tlscert, --tlskey and --tlsfirst."
     return CliError(f"no connection to {where}: {error}", hint=hint, exit_code=NO_CONNECTION)
 
 

@@ -94,6 +94,20 @@ _TEXT_OPTIONS: Final = (
 )
 
 
+def _complete_context(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    # Loaded here: it is needed when a shell asks, and needs this module.
+    from jetspark.cli.contexts import complete_context
+
+    return complete_context(ctx, param, incomplete)
+
+
+def _offers(metavar: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """What a shell offers for an option: files, or contexts."""
+    if metavar == "FILE":
+        return {"type": click.Path()}
+    return {"shell_complete": _complete_context} if "--context" in names else {}
+
+
 def global_options(*, at_root: bool) -> list[click.Option]:
     """The options of every command. The environment is read once, at the root; deeper copies stay out of the help."""
     common: dict[str, Any] = {"expose_value": False, "callback": _keep, "hidden": not at_root}
@@ -102,7 +116,7 @@ def global_options(*, at_root: bool) -> list[click.Option]:
         return {"envvar": name, "show_envvar": True} if at_root and name else {}
 
     made = [
-        click.Option(names, metavar=metavar, help=text, **environment(variable), **common)
+        click.Option(names, metavar=metavar, help=text, **_offers(metavar, names), **environment(variable), **common)
         for names, variable, metavar, text in _TEXT_OPTIONS
     ]
     timeout_help = "Time to wait on responses from NATS  [default: 5s]"

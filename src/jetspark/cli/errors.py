@@ -6,6 +6,7 @@ it has, say) is put together in `explain`, where a connection is at hand.
 
 from __future__ import annotations
 
+import os
 from typing import IO, Any, Final
 
 import click
@@ -90,5 +91,7 @@ def failure(error: JetsparkError | OSError, *, hint: str = "") -> CliError:
     if isinstance(error, ApiError):
         text = f"{error.description} ({error.err_code})"
     if isinstance(error, OSError) and not isinstance(error, JetsparkError):
+        if error.filename and error.strerror:
+            text = f"{os.fspath(error.filename2 or error.filename)}: {error.strerror}"
         return CliError(text, hint=hint)
     return CliError(text, hint=hint, exit_code=exit_code_of(error))

@@ -87,6 +87,10 @@ def explained(error: BaseException, jetstream: JetStream, ctx: click.Context) ->
             return no_stream_named(jetstream, stream)
         case api_errors.ConsumerNotFoundError() if stream and consumer:
             return no_consumer_named(jetstream, stream, consumer)
+        case api_errors.StreamExistsError() if stream:
+            return failure(error, hint=f"Change it with: jetspark stream edit {stream}")
+        case api_errors.ConsumerExistsError() if stream and consumer:
+            return failure(error, hint=f"Change it with: jetspark consumer edit {stream} {consumer}")
         case api_errors.NoJetStreamError() | api_errors.JetStreamDisabledError():
             hint = "Start the server with -js, or check --js-domain and --js-api-prefix."
             return CliError("JetStream does not answer here: it is off, or elsewhere", hint=hint, exit_code=FAILED)

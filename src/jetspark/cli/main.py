@@ -6,7 +6,9 @@ used, so that the command starts quickly and the base install (the client alone)
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 from typing import Any, Final, NamedTuple
 
 import click
@@ -15,8 +17,11 @@ from click.shell_completion import CompletionItem
 from jetspark import __version__, _build
 from jetspark.cli.context import Noun
 from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, failure
-from jetspark.cli.output import no_color
+from jetspark.cli.output import no_color, note
 from jetspark.errors import JetsparkError
+
+# Set by a shell that asks what may follow; click derives the name from that of the command.
+COMPLETION_VARIABLE: Final = "_JETSPARK_COMPLETE"
 
 
 class Entry(NamedTuple):
@@ -115,7 +120,10 @@ class Root(Noun):
             ctx.color = False
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, click.Abort) as error:
+            if isinstance(error, click.Abort):
+                # At a question: its line is not finished.
+                note("")
             ctx.exit(INTERRUPTED)
         except ModuleNotFoundError as error:
             name = ctx.invoked_subcommand or ""
@@ -123,6 +131,11 @@ class Root(Noun):
                 raise
             raise missing_package(name, COMMANDS[name], str(error.name)) from error
         except JetsparkError as error:
+            raise failure(error) from error
+        except OSError as error:
+            # A file that cannot be read or written. A reader that went away (`| head`) is for click.
+            if error.errno == errno.EPIPE:
+                raise
             raise failure(error) from error
 
 
@@ -143,6 +156,10 @@ for _name, _entry in COMMANDS.items():
 
 def main() -> None:
     """Entry point of the console script."""
+    if COMPLETION_VARIABLE in os.environ:
+        from jetspark.cli import completion_scripts
+
+        completion_scripts.register()
     cli.main(prog_name="jetspark")
 
 

@@ -19,7 +19,7 @@ from jetspark.errors import JetsparkError
 if TYPE_CHECKING:
     from jetspark.sync import Consumer, JetStream, Stream
 
-COMPLETION_TIMEOUT_S: Final = 0.5
+COMPLETION_TIMEOUT_S: Final = 1.0
 # Streams behind key-value buckets, object stores and the like; shown with --all only, as in `nats`.
 INTERNAL_PREFIXES: Final = ("KV_", "OBJ_", "MQTT_", "$")
 _SHOW_ALL: Final = "jetspark.show_all"

@@ -175,7 +175,13 @@ def _may_replace(store: ObjectStore, name: str) -> bool:
 @object_store.verb("get")
 @bucket_argument
 @object_argument
-@click.option("--output", "-O", metavar="FILE", help="Where to write it; - is stdout  [default: the object's name]")
+@click.option(
+    "--output",
+    "-O",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Where to write it; - is stdout  [default: the object's name]",
+)
 @progress_option
 @force_option
 @pass_settings

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH = 4096
+# Longer words of a table (subjects, ids) may be broken where the terminal is narrow.
+WORD_WIDTH_MAX = 20
 # Of the schemes --colors takes, those that are a colour.
 COLORS: Final = ("blue", "cyan", "green", "magenta", "red", "yellow")
 
@@ -124,7 +126,34 @@ def show_table(
     if not listed and empty:
         echo(empty)
         return
-    console().print(table(title, columns, listed, right=right))
+    shown = console()
+    if shown.width < _least_width(columns, listed):
+        # First what says nothing goes, then the table.
+        used = [index for index in range(len(columns)) if any(str(row[index]) for row in listed)]
+        columns = [columns[index] for index in used]
+        listed = [[row[index] for index in used] for row in listed]
+        if shown.width < _least_width(columns, listed):
+            _show_sheets(title, columns, listed)
+            return
+    shown.print(table(title, columns, listed, right=right))
+
+
+def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
+    """How wide a terminal must be for a table in which no word is broken, long names aside."""
+    cells = zip(columns, *rows, strict=True)
+    longest = (max((len(word) for cell in column for word in str(cell).split()), default=0) for column in cells)
+    return sum(min(width, WORD_WIDTH_MAX) + 3 for width in longest) + 1
+
+
+def _show_sheets(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows below each other, for a terminal too narrow to have them side by side; what is empty is left out."""
+    for row in rows:
+        sheet = Sheet(title)
+        title = ""
+        for column, cell in zip(columns, row, strict=True):
+            if str(cell):
+                sheet.row(column, cell)
+        sheet.show()
 
 
 def table(

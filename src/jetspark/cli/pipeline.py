@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jetspark.cli.context import Noun, Settings, pass_settings
-from jetspark.cli.errors import FAILED, INTERRUPTED, CliError
+from jetspark.cli.errors import FAILED, CliError
 from jetspark.cli.output import echo, emit_json, note, show_table
 
 if TYPE_CHECKING:
@@ -164,16 +164,19 @@ def _run(
     from jetspark.spark.pipelines.launch import PipelineRun
     from jetspark.spark.pipelines.project import find_project
     from jetspark.spark.pipelines.watching import watch
+    from jetspark.spark.streaming import Interrupts
 
     project = find_project(where)
     chosen = {**_connection_settings(settings), **_conf_settings(conf)}
     this = PipelineRun(project, action, master=master, settings=chosen, arguments=arguments)
-    note(f"{action} of {project.name} on {master}; the complete log is {this.outcome.log_path}")
-    with this.started(note):
-        interrupted = watch(this, _graph_or_none(this.project) if action == "run" else None, note)
+    # From before the start: a signal at any moment must not leave Spark behind.
+    with Interrupts().watching() as interrupts, this.started(note):
+        note(f"{action} of {project.name} on {master}; the complete log is {this.outcome.log_path}")
+        graph = _graph_or_none(this.project) if action == "run" else None
+        interrupted = watch(this, graph, note, interrupts)
     if interrupted:
         note("Stopped. `jetspark pipeline run` goes on after the last batch that was committed.")
-        raise click.exceptions.Exit(INTERRUPTED)
+        raise click.exceptions.Exit(128 + interrupts.signal_number)
     if this.outcome.status != 0:
         why = this.outcome.error or "Spark ended with an error"
         raise CliError(f"{action} failed: {why}", hint=f"The log: {this.outcome.log_path}", exit_code=FAILED)
@@ -219,6 +222,9 @@ def _conf_settings(conf: tuple[str, ...]) -> dict[str, str]:
 def _last_run_line(name: str, last: dict[str, Any] | None) -> str:
     if last is None:
         return f"{name} has not been run yet."
+    if last["seconds"] is None:
+        words = "running since" if last["result"] == "running" else "the last run was killed, begun"
+        return f"{name}: {words} {last['started']}"
     line = f"{name}: last run {last['started']}, {last['seconds']} s, {last['result']}"
     return f"{line}: {last['error']}" if last.get("error") else line
 

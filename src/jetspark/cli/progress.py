@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,8 @@ from jetspark.cli.output import console
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, Task, TaskID
     from rich.text import Text
+
+BAR_WIDTH_MAX: Final = 40
 
 progress_option = click.option("--progress/--no-progress", default=True, help="Show progress at a terminal")
 
@@ -52,21 +54,33 @@ def _amount(count: float, unit: str) -> str:
 
 def _columns(unit: str) -> list[ProgressColumn]:
     from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.table import Column
     from rich.text import Text
 
     class Done(ProgressColumn):
         def render(self, task: Task) -> Text:
             if task.total is None:
                 return Text(_amount(task.completed, unit))
-            done = human_size(task.completed) if unit == "bytes" else human_count(int(task.completed))
-            return Text(f"{done} of {_amount(task.total, unit)}")
+            show = human_size if unit == "bytes" else human_count
+            return Text(f"{show(int(task.completed))} of {show(int(task.total))}")
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             speed = task.finished_speed or task.speed
             return Text("" if speed is None else f"{_amount(speed, unit)}/s")
 
-    return [TextColumn("{task.description}"), BarColumn(), Done(), Rate(), TextColumn("left"), TimeRemainingColumn()]
+    # On one line: the bar has what the words leave.
+    def unbroken() -> Column:
+        return Column(no_wrap=True)
+
+    return [
+        TextColumn("{task.description}", table_column=unbroken()),
+        BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=4, max_width=BAR_WIDTH_MAX)),
+        Done(table_column=unbroken()),
+        Rate(table_column=unbroken()),
+        TextColumn("left", table_column=unbroken()),
+        TimeRemainingColumn(table_column=unbroken()),
+    ]
 
 
 @contextmanager
@@ -97,5 +111,5 @@ def progress_bars(*, show: bool = True, unit: str = "messages") -> Iterator[Bars
         return
     from rich.progress import Progress
 
-    with Progress(*_columns(unit), console=console(stderr=True), transient=True) as progress:
+    with Progress(*_columns(unit), console=console(stderr=True), transient=True, expand=True) as progress:
         yield Bars(progress)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from jetspark.api.timestamps import format_time
-from jetspark.cli.connect import DEFAULT_SERVER, connect_options, effective
+from jetspark.cli.connect import DEFAULT_SERVER, connect_options, effective, shown_servers
 from jetspark.cli.context import Command, Settings, pass_settings
 from jetspark.cli.durations import human_duration, now_ns
 from jetspark.cli.errors import NO_CONNECTION, CliError
@@ -82,7 +82,8 @@ def rtt(settings: Settings, iterations: int) -> None:
     chosen = effective(settings)
     servers = [url.strip() for url in (chosen.server or DEFAULT_SERVER).split(",") if url.strip()]
     found: list[dict[str, Any]] = [
-        {"url": url, "results": [_row(chosen, url, one, iterations) for one in addresses(url)]} for url in servers
+        {"url": shown_servers(url), "results": [_row(chosen, url, one, iterations) for one in addresses(url)]}
+        for url in servers
     ]
     rows = [row for server in found for row in server["results"]]
     if settings.json:

@@ -138,6 +138,21 @@ def _messages(picked: Stream, start_seq: int | None, since: int | None, subject:
         begin, at = None, message.seq + 1
 
 
+def _delete(picked: Stream, sequence: int) -> None:
+    """Delete a message; the server says of one that is not there what it says of any it could not delete."""
+    from jetspark.api.error_codes import ApiError
+    from jetspark.client.api_errors import MessageNotFoundError
+
+    try:
+        picked.delete_msg(sequence)
+    except ApiError:
+        try:
+            picked.get_msg(sequence)
+        except MessageNotFoundError:
+            raise _no_message(picked, sequence, "") from None
+        raise
+
+
 @stream.verb("rmm")
 @stream_argument
 @click.argument("sequence", metavar="[ID]", type=int, required=False)
@@ -151,6 +166,6 @@ def rmm(settings: Settings, stream: str | None, sequence: int | None, force: boo
             sequence = int(ask("Message sequence", argument="ID", kind=int))
         if not confirm(f"Really remove message {sequence} from stream {picked.name}", force=force):
             return
-        picked.delete_msg(sequence)
+        _delete(picked, sequence)
     if settings.json:
         emit_json({"stream": picked.name, "seq": sequence, "deleted": True})

@@ -63,7 +63,9 @@ def backup(settings: Settings, /, stream: str, target: str, progress: bool, **op
 @stream.verb("restore")
 @click.argument("source", metavar="FOLDER", type=click.Path(file_okay=False))
 @progress_option
-@click.option("--config", "config_file", metavar="FILE", help="Restore with this configuration instead")
+@click.option(
+    "--config", "config_file", metavar="FILE", type=click.Path(), help="Restore with this configuration instead"
+)
 @click.option("--cluster", help="Place the stream in a specific cluster")
 @click.option("--tag", "tags", multiple=True, help="Place the stream on servers with this tag")
 @click.option("--replicas", type=int, help="How many replicas of the data to keep")
