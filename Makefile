@@ -71,6 +71,7 @@ lint: $(VENV)/.dependencies
 	RUFF_OUTPUT_FORMAT=concise $(RUN) -m ruff check $(PYTHON_PATHS)
 	PYTHONPATH=src $(VENV)/bin/python tools/generate_sync.py --check
 	PYTHONPATH=src $(VENV)/bin/python tools/generate_cli_docs.py --check
+	$(RUN) tools/generate_compat.py --check
 
 types: $(VENV)/.dependencies
 	$(RUN) -m mypy
@@ -87,7 +88,8 @@ demo: install
 
 # The site, with every page's links checked; build/site/index.html is its front page.
 docs: $(VENV)/.installed
-	$(RUN) -m mkdocs build --strict --quiet --site-dir build/site
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet --site-dir build/site
+	@echo "open build/site/index.html, or see it live: $(VENV)/bin/mkdocs serve"
 
 bench: install
 	$(RUN) -m bench $(ARGS)

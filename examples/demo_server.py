@@ -2,7 +2,7 @@
 
 Starts `jetspark server` on a free port with a temporary store. nats-py publishes numbered messages and consumes them
 from a durable consumer, acknowledging each. Half way the server is killed with SIGKILL and started again on the same
-store; publisher and consumer go on. Ends with status 0 only if every number adds up. `make demo` runs it.
+store; publisher and consumer go on. Ends with status 0 only if every number adds up. Needs nats-py.
 """
 
 import argparse

@@ -14,7 +14,7 @@ with jetspark.sync.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222")) 
     again = jetstream.publish_once("payments.made", "invoice 17", msg_id="invoice-17")
     print("the same message:", first.seq == again.seq and again.duplicate)
 
-    worker = payments.create_or_update_consumer("booker", durable_name="booker")
+    worker = payments.create_or_update_consumer("booker")
     message = worker.next()
     assert message is not None
     # A confirmed acknowledgement: once this is true, no other worker gets the message again.

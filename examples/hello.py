@@ -11,7 +11,7 @@ with jetspark.sync.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222")) 
     stored = jetstream.publish("orders.new", b"two cups")  # returns when the stream has it
     print("stored as message", stored.seq)
 
-    worker = orders.create_or_update_consumer("worker", durable_name="worker")
+    worker = orders.create_or_update_consumer("worker")
     message = worker.next()
     assert message is not None
     print("got", message.data, "on", message.subject)

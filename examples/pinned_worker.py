@@ -14,7 +14,7 @@ with jetspark.sync.connect(URL) as setup:
     stream.purge()
     if "group" in stream.consumer_names():
         stream.delete_consumer("group")
-    stream.create_consumer("group", durable_name="group", **GROUP)
+    stream.create_consumer("group", **GROUP)
 
     got: dict[str, list[int]] = {"first": [], "second": []}
     enough = threading.Event()

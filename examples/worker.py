@@ -16,7 +16,7 @@ async def main() -> None:
         for document in ('{"size": 1}', "not json", '{"size": 3}'):
             await jetstream.publish("jobs.resize", document)
 
-        worker = await jobs.create_or_update_consumer("worker", durable_name="worker", max_deliver=5)
+        worker = await jobs.create_or_update_consumer("worker", max_deliver=5)
         settled = 0
         async with worker.consume() as messages:
             async for message in messages:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,3 +34,11 @@ def test_every_scenario_marked_as_different_has_its_line() -> None:
 
     assert notes
     assert [note for note in notes if note not in PAGE] == []
+
+
+def test_the_table_of_scenarios_is_made_from_the_scenarios_there_are() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "generate_compat.py"), "--check"]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+
+    assert (done.returncode, done.stderr) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ SAYS = {
     "publish_fast": "stored 20000",
     "worker": "done 3",
     "pinned_worker": "each of 10 messages was done once: True",
+    "dead_letters": "sent 2 and put aside nobody",
     "replay_in_order": "balance 55",
     "exactly_once": "left to do: 0",
     "key_value": "the watch begins with theme = dark",
@@ -26,13 +28,18 @@ SAYS = {
 }
 
 
-def run(arguments: list[str], environment: dict[str, str]) -> str:
+SPARK_SAYS = {"spark_totals": "sold for 500500"}
+# Programs with tests of their own.
+ELSEWHERE = {"demo_server", "test_with_a_server"}
+
+
+def run(arguments: list[str], environment: dict[str, str], timeout_s: float = 50) -> str:
     result = subprocess.run(
         [sys.executable, *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=timeout_s,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
@@ -53,8 +60,23 @@ def test_the_example_of_a_test_passes_with_the_fixture() -> None:
     assert "1 passed" in run(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, example], {})
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", SPARK_SAYS)
+def test_an_example_with_spark_says_what_it_should(name: str) -> None:
+    with server_process(jetspark_server_command()) as server:
+        url = f"nats://{server.host}:{server.port}"
+        said = run([str(EXAMPLES / f"{name}.py")], {"NATS_URL": url}, timeout_s=280)
+    assert SPARK_SAYS[name] in said.splitlines()
+
+
 def test_no_example_is_left_out() -> None:
     programs = {path.stem for path in EXAMPLES.glob("*.py")}
-    elsewhere = {"demo", "demo_server", "test_with_a_server"}
-    spark = {name for name in programs if name.startswith("spark_")}
-    assert programs - elsewhere - spark == set(SAYS)
+    assert programs == {*SAYS, *SPARK_SAYS, *ELSEWHERE}
+
+
+def test_the_index_of_the_examples_leads_to_each_of_them() -> None:
+    index = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    programs = {str(path.relative_to(EXAMPLES)) for path in [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("pipelines/*.py")]}
+    assert {target for target in re.findall(r"\]\(([^)]+)\)", index) if target != "demo/__main__.py"} == programs

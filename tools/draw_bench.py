@@ -80,6 +80,8 @@ def table(document: dict[str, Any]) -> str:
         "neighbouring runs, and above 1 always means that this project is better. Messages have 128 bytes unless "
         "named otherwise; publishing keeps 8,000 in flight on one connection.",
         "",
+        "![How many times faster than its peer each job is](benchmarks.svg)",
+        "",
         f"Machine: {machine['machine']}, Python {machine['python']}. Ours: {machine['ours']}. "
         f"Theirs: {machine['theirs']}.",
         "",

@@ -1,18 +1,22 @@
 """The main job in one command: `make demo`.
 
-Starts the server with its dashboard, plays the ORDERS story against it, runs three Spark queries on the stream, lets
-a worker leave and kills the server with SIGKILL in the middle, and then checks every number. Ends with status 0 only
-if they agree. `--keep` leaves the server running.
+A shop takes orders. The server runs with its dashboard, two producers publish, two workers share a priority group in
+which one is pinned, a monitor looks on, and three Spark queries make an archive, totals and alerts of it. In the middle
+a worker leaves and the server is killed with SIGKILL. Then every number is checked: status 0 only if they agree.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
+import os
+import signal
 import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jetspark.sync
@@ -23,68 +27,131 @@ from .story import Shop, orders
 from .tables import Tables
 
 FINISH_TIMEOUT_S = 120.0
+PROGRESS_EVERY_S = 5.0
+KEPT_RATE = 20.0
+STARTED_S = time.monotonic()
+
+
+class DemoFailed(Exception):
+    """It cannot go on."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="demo", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--orders", type=int, default=6000, help="how many orders (6000)")
-    parser.add_argument("--rate", type=float, default=250.0, help="orders a second (250)")
-    parser.add_argument("--keep", action="store_true", help="leave the server running at the end")
-    arguments = parser.parse_args()
-    started_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="jetspark-demo-") as folder:
-        ports = free_ports(2)
-        server = ServerProcess(
-            jetspark_server_command(),
-            arguments=["-p", str(ports[0]), "-m", str(ports[1])],
-            store_dir=Path(folder) / "store",
-        )
-        server.start()
+    arguments = parse_arguments()
+    # A polite kill ends everything as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Left over is nothing: Spark may write into the folder until its last moment, which is no failure of the demo.
+    with tempfile.TemporaryDirectory(prefix="jetspark-demo-", ignore_cleanup_errors=True) as folder:
         try:
-            url = f"nats://127.0.0.1:{ports[0]}"
-            address = f"http://127.0.0.1:{ports[1]}/dashboard/"
-            say(f"server at {url}, dashboard at {address}")
-            is_right = run(server, url, Path(folder), arguments.orders, arguments.rate)
-            say(f"took {time.monotonic() - started_s:.0f} s")
-            if arguments.keep:
-                wait_for_ctrl_c(address)
-        finally:
-            server.stop()
-            server.discard()
+            return play(arguments, Path(folder))
+        except KeyboardInterrupt:
+            say("interrupted: everything is stopped, nothing is left behind")
+            return 130
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--orders", type=at_least_one, default=6000, help="how many orders (6000)")
+    parser.add_argument("--rate", type=at_least_one, default=250, help="orders a second (250)")
+    parser.add_argument("--keep", action="store_true", help="afterwards, go on at a quiet pace until Ctrl-C")
+    return parser.parse_args()
+
+
+def at_least_one(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number
+
+
+def play(arguments: argparse.Namespace, folder: Path) -> int:
+    ports = free_ports(2)
+    server = ServerProcess(
+        jetspark_server_command(), arguments=["-p", str(ports[0]), "-m", str(ports[1])], store_dir=folder / "store"
+    )
+    log = folder / "spark.log"
+    try:
+        url, address = f"nats://127.0.0.1:{ports[0]}", f"http://127.0.0.1:{ports[1]}/dashboard/"
+        server.start()
+        say(f"the server runs at {url}; watch it at {address}")
+        with errors_into(log):
+            is_right = run(server, url, folder, arguments, address)
+    except DemoFailed as failure:
+        say(f"the demo cannot go on: {failure}")
+        if "connect back" in str(failure):
+            say("Spark gives a Python process ten seconds to start: the machine is too busy, try again when it is not")
+        is_right = False
+    except Exception:
+        show_end_of(log)
+        raise
+    finally:
+        server.stop()
+        server.discard()
+    if not is_right:
+        show_end_of(log)
     return 0 if is_right else 1
 
 
-def run(server: ServerProcess, url: str, folder: Path, count: int, rate: float) -> bool:
-    all_orders = orders(count)
-    shop = Shop(url, all_orders, rate)
+def run(server: ServerProcess, url: str, folder: Path, arguments: argparse.Namespace, address: str) -> bool:
+    count = arguments.orders
+    all_orders = list(itertools.islice(orders(), count))
+    shop = Shop(url, all_orders, arguments.rate)
     shop.open()
-    say("Spark starts …")
+    say("Spark starts, which takes a while …")
     tables = Tables(url, folder)
-    tables.start(every="1 second")
-    say("three Spark queries run: archive, totals, alerts")
-    shop.start()
-    say(f"{count:,} orders, {rate:.0f} a second; anna and bert share the work, one of them pinned")
     try:
+        tables.start(every="1 second")
+        say("three Spark queries read the stream ORDERS: an archive, totals, alerts")
+        shop.start()
+        say(f"{count:,} orders come in, {arguments.rate} a second; anna and bert share the work, one of them pinned")
         with jetspark.sync.connect(url, name="demo checks") as connection:
-            wait_until(lambda: len(shop.published) > count * 0.4 and has_begun(tables), "Spark's first batches")
-            pinned = max(shop.done_by, key=lambda name: shop.done_by[name])
-            shop.dismiss(pinned)
-            say(f"{pinned}, who did {shop.done_by[pinned]:,} orders, leaves; the other takes over")
-            wait_until(lambda: len(shop.published) > count * 0.6, "more orders")
-            server.kill()
-            say(f"the server was killed with {len(shop.published):,} orders acknowledged …")
-            server.start()
-            say("… and is back on the same store; everybody goes on")
-            wait_until(lambda: len(shop.published) == count or bool(shop.failures), "all orders")
-            wait_until(lambda: shop.processed(connection) == count or bool(shop.failures), "the workers")
+            through_trouble(server, shop, tables, connection, count)
             shop.close()
-            say("all orders are processed; Spark reads the rest")
+            say("every order is processed; Spark reads the rest …")
             tables.finish()
-            return report(connection, shop, tables, all_orders)
+            is_right = report(connection, shop, tables, all_orders)
+        say(f"took {time.monotonic() - STARTED_S:.0f} s")
+        if arguments.keep:
+            shop = Shop(url, itertools.islice(orders(), count, None), KEPT_RATE)
+            go_on(shop, tables, address)
+        return is_right
     finally:
         shop.close()
-        tables.stop()
-        tables.spark.stop()
+        tables.close()
+
+
+def through_trouble(
+    server: ServerProcess, shop: Shop, tables: Tables, connection: jetspark.sync.Connection, count: int
+) -> None:
+    """A worker leaves, the server is killed, and in the end all orders are worked off."""
+
+    def progress() -> str:
+        if failures := [*shop.failures, *tables.failures()]:
+            raise DemoFailed("; ".join(failures))
+        return f"{len(shop.published):,} orders acknowledged, {sum(shop.done_by.values()):,} processed"
+
+    wait_until(lambda: len(shop.published) > count * 0.4 and has_begun(tables), "Spark's first batches", progress)
+    pinned = max(shop.done_by, key=lambda name: shop.done_by[name])
+    shop.dismiss(pinned)
+    say(f"{pinned}, who did {shop.done_by[pinned]:,} orders, leaves without a word; the other takes over")
+    wait_until(lambda: len(shop.published) > count * 0.6, "more orders", progress)
+    server.kill()
+    say(f"kill -9: the server is gone, with {len(shop.published):,} orders acknowledged")
+    server.start()
+    say("it is back on the same store; producers, workers and Spark go on by themselves")
+    wait_until(lambda: len(shop.published) == count, "all orders", progress)
+    wait_until(lambda: shop.processed(connection) == count, "the workers", progress)
+    wait_until(lambda: shop.monitored >= 2 * count, "the monitor", progress)
+
+
+def go_on(shop: Shop, tables: Tables, address: str) -> None:
+    """Orders, workers and queries once more, slowly, for somebody who looks at the dashboard."""
+    shop.start()
+    tables.start(every="2 seconds")
+    say(f"everything goes on, {KEPT_RATE:.0f} orders a second: {address} (Ctrl-C ends it)")
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
+    say("ending …")
 
 
 def report(
@@ -101,32 +168,50 @@ def report(
     print(f"  {'lost':<28} {verdict.lost}")
     for problem in verdict.problems:
         print(f"  WRONG: {problem}")
-    print("\n  " + ("everything agrees" if not verdict.problems else "the numbers do not agree"))
+    print("\n  " + ("everything agrees" if not verdict.problems else "the numbers do not agree"), flush=True)
     return not verdict.problems
 
 
 def has_begun(tables: Tables) -> bool:
-    return all(query.lastProgress is not None for query in tables.queries) or bool(tables.failures())
+    return all(query.lastProgress is not None for query in tables.queries)
 
 
-def wait_until(condition: object, what: str) -> None:
-    assert callable(condition)
-    deadline_s = time.monotonic() + FINISH_TIMEOUT_S
+def wait_until(condition: Callable[[], bool], what: str, progress: Callable[[], str]) -> None:
+    started_s = told_s = time.monotonic()
     tick = threading.Event()
     while not condition():
-        if time.monotonic() > deadline_s:
-            raise TimeoutError(f"waited {FINISH_TIMEOUT_S:.0f} s for {what}")
+        now_s = time.monotonic()
+        if now_s > started_s + FINISH_TIMEOUT_S:
+            raise DemoFailed(f"waited {FINISH_TIMEOUT_S:.0f} s for {what}: {progress()}")
+        if now_s > told_s + PROGRESS_EVERY_S:
+            told_s = now_s
+            say(f"  {progress()}")
         tick.wait(0.1)
 
 
-def wait_for_ctrl_c(address: str) -> None:
-    say(f"the server goes on; look at {address} (Ctrl-C ends it)")
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
+@contextlib.contextmanager
+def errors_into(log: Path) -> Iterator[None]:
+    """What Spark, its Java and its workers say goes into a file, so that the story can be read."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def show_end_of(log: Path) -> None:
+    if log.exists():
+        print("the last words of Spark:", file=sys.stderr)
+        print("\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:]), file=sys.stderr)
 
 
 def say(what: str) -> None:
-    print(what, flush=True)
+    print(f"{time.monotonic() - STARTED_S:5.0f} s  {what}", flush=True)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,10 @@ def check(
     verdict.compare("stored", [row["id"] for subject, row in stored if subject == "ORDERS.new"], ids)
     verdict.compare("processed", [row["id"] for subject, row in stored if subject == "ORDERS.processed"], ids)
 
-    sequences = {str(number) for number in range(1, len(stored) + 1)}
+    # New and processed ones; it began with the first and read on across the crash.
+    verdict.lines.append(("seen by the monitor", f"{shop.monitored:,}"))
+
+    sequences = {str(number) for number in range(1, 2 * len(all_orders) + 1)}
     verdict.compare("archived rows", [str(sequence) for sequence in tables.archived()], sequences)
 
     alerts = [row["id"] for _, row in read(connection, "ALERTS")]

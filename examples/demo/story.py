@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jetspark.sync
@@ -18,31 +20,33 @@ from jetspark.client.errors import ClientError
 COUNTRIES = ("ch", "de", "fr", "it", "jp")
 ALERT_AMOUNT = 950
 GROUP = "workers"
+PRODUCERS = 2
 # The server is killed in the middle: everybody tries again for this long.
 PATIENCE_S = 60.0
+GOODBYE_S = 10.0
 
 
-def orders(count: int, seed: int = 17) -> list[dict[str, Any]]:
-    """The same orders every time."""
+def orders(seed: int = 17) -> Iterator[dict[str, Any]]:
+    """The same orders every time, without end."""
     chance = random.Random(seed)
-    return [
-        {"id": f"order-{number}", "country": chance.choice(COUNTRIES), "amount": chance.randint(1, 1000)}
-        for number in range(count)
-    ]
+    for number in itertools.count():
+        yield {"id": f"order-{number}", "country": chance.choice(COUNTRIES), "amount": chance.randint(1, 1000)}
 
 
 class Shop:
     """Producers, a worker group with a pinned client, and a monitor."""
 
-    def __init__(self, url: str, all_orders: list[dict[str, Any]], rate: float) -> None:
+    def __init__(self, url: str, all_orders: Iterable[dict[str, Any]], rate: float) -> None:
         self._url = url
-        self._orders = all_orders
+        self._orders = iter(all_orders)
+        self._take = threading.Lock()
         self._rate = rate
         self._threads: list[threading.Thread] = []
         self._leave = {"anna": threading.Event(), "bert": threading.Event()}
         self.closing = threading.Event()
         self.published: dict[str, int] = {}  # order id -> sequence it was acknowledged with
         self.done_by: Counter[str] = Counter()
+        self._done: set[str] = set()
         self.monitored = 0
         self.failures: list[str] = []
 
@@ -72,17 +76,16 @@ class Shop:
 
     def start(self) -> None:
         """Everybody begins."""
-        halves = (self._orders[::2], self._orders[1::2])
-        for number, half in enumerate(halves):
-            self._spawn(self._produce, f"producer {number}", half)
+        for number in range(PRODUCERS):
+            self._spawn(self._produce, f"producer {number}")
         for name in self._leave:
             self._spawn(self._work, name)
         self._spawn(self._watch, "monitor")
 
-    def _spawn(self, target: Any, name: str, *arguments: Any) -> None:
+    def _spawn(self, target: Callable[[str], None], name: str) -> None:
         def run() -> None:
             try:
-                target(name, *arguments)
+                target(name)
             except Exception as error:  # noqa: BLE001 - whatever it was, the verdict must say so
                 self.failures.append(f"{name}: {type(error).__name__}: {error}")
 
@@ -90,13 +93,14 @@ class Shop:
         thread.start()
         self._threads.append(thread)
 
-    def _produce(self, name: str, mine: list[dict[str, Any]]) -> None:
-        pause_s = 2 / self._rate
+    def _next_order(self) -> dict[str, Any] | None:
+        with self._take:
+            return next(self._orders, None)
+
+    def _produce(self, name: str) -> None:
         with self._connect(name) as connection:
             jetstream = connection.jetstream()
-            for order in mine:
-                if self.closing.wait(pause_s):
-                    return
+            while not self.closing.wait(PRODUCERS / self._rate) and (order := self._next_order()) is not None:
                 # The id makes it safe to send again until it is acknowledged, also across a crash of the server.
                 stored = jetstream.publish_once("ORDERS.new", json.dumps(order), msg_id=order["id"], timeout=PATIENCE_S)
                 self.published[order["id"]] = stored.seq
@@ -108,17 +112,25 @@ class Shop:
             jetstream = connection.jetstream()
             consumer = jetstream.consumer("ORDERS", "NEW")
             while not (leave.is_set() or self.closing.is_set()):
-                batch = []
                 with contextlib.suppress(ClientError):  # The server is away for a moment, or another is pinned.
-                    batch = consumer.fetch(20, expires=1, group=GROUP)
-                for message in batch:
-                    order = json.loads(message.data)
-                    jetstream.publish_once(
-                        "ORDERS.processed", message.data, msg_id=f"done-{order['id']}", timeout=PATIENCE_S
-                    )
-                    with contextlib.suppress(ClientError):  # Unconfirmed, it comes again, and its copy is dropped.
-                        message.ack(wait=True)
-                    self.done_by[name] += 1
+                    self._process(jetstream, consumer.fetch(20, expires=1, group=GROUP), name)
+
+    def _process(self, jetstream: jetspark.sync.JetStream, batch: Sequence[jetspark.sync.Msg], name: str) -> None:
+        """Store each result, then acknowledge: what a crash comes between is done again, and its copy dropped."""
+        done = {f"done-{json.loads(message.data)['id']}": message for message in batch}
+        try:
+            for result_id, message in done.items():
+                jetstream.publish_async("ORDERS.processed", message.data, msg_id=result_id)
+            jetstream.flush()
+        except ClientError:
+            # What of it is stored is not known, and need not be: the ids are the same.
+            for result_id, message in done.items():
+                jetstream.publish_once("ORDERS.processed", message.data, msg_id=result_id, timeout=PATIENCE_S)
+        self.done_by[name] += len(done.keys() - self._done)
+        self._done.update(done)
+        for message in batch:
+            # The last one is confirmed, and with it those before it.
+            message.ack(wait=message is batch[-1])
 
     def _watch(self, name: str) -> None:
         """A monitor sees everything from now on and acknowledges nothing."""
@@ -142,4 +154,4 @@ class Shop:
         """Everybody goes home."""
         self.closing.set()
         for thread in self._threads:
-            thread.join(PATIENCE_S)
+            thread.join(GOODBYE_S)

@@ -6,6 +6,7 @@ were.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 ORDER = "id string, country string, amount long"
+STARTS = 5
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # A Python worker on a busy machine may take a while to start.
+    "spark.python.authenticate.socketTimeout": "90s",
 }
 
 
@@ -43,27 +47,38 @@ class Tables:
         self.spark.streams.addListener(self._reporter)
 
     def start(self, every: str) -> None:
-        """Begin with the first order there ever was, and go on for ever."""
+        """Begin with the first order there ever was, or where the checkpoints stand, and go on for ever."""
+        self.queries = []
         for begin in (self._archive, self._totals, self._alerts):
-            query = begin(every)
+            # One after the other: Spark gives the Python process of a source ten seconds to come up, no more. On a busy
+            # machine that may fail, and a query that failed before its first batch can simply be started again.
+            for _ in range(STARTS):
+                query = begin(every)
+                while query.isActive and query.status["message"].startswith("Initializing"):
+                    threading.Event().wait(0.1)
+                if query.exception() is None:
+                    break
             self.queries.append(query)
-            # One after the other: Spark gives the Python process of a source ten seconds to come up, no more.
-            while query.isActive and query.status["message"].startswith("Initializing"):
-                threading.Event().wait(0.1)
 
     def finish(self) -> None:
         """Wait until everything that is stored now has been through every query, then stop them."""
-        for query in self.queries:
-            query.processAllAvailable()
-        self.stop()
+        from pyspark.errors import StreamingQueryException
 
-    def stop(self) -> None:
+        for query in self.queries:
+            with contextlib.suppress(StreamingQueryException):  # `failures` has it.
+                query.processAllAvailable()
+        for query in self.queries:
+            query.stop()
+
+    def close(self) -> None:
         for query in self.queries:
             query.stop()
         self._reporter.close()
+        self.spark.stop()
 
     def failures(self) -> list[str]:
-        return [f"{query.name}: {query.exception()}" for query in self.queries if query.exception() is not None]
+        ended = [(query.name, query.exception()) for query in self.queries]
+        return [f"{name}: {str(error).splitlines()[0]}" for name, error in ended if error is not None]
 
     def archived(self) -> list[int]:
         """The sequences in the archive."""

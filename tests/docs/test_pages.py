@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from tests.docs.blocks import blocks, commands
 
+import jetspark
+import jetspark.spark
+from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.stream_config import StreamConfig
+from jetspark.client import api_errors
+from jetspark.client import errors as client_errors
 from jetspark.server.options import Options
 from jetspark.server.options_reader import _REFUSED, _WITHOUT_EFFECT, OptionsReader
 from jetspark.server.usage import USAGE
+from jetspark.spark import pipelines
 from jetspark.testing.processes import jetspark_server_command, server_process
 
 ROOT = Path(__file__).parents[2]
 RUNNER = Path(__file__).with_name("blocks.py")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(
+        ROOT / name
+        for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
+    ),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SPARK = re.compile(r"\bspark\.")
+_DOCUMENTED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -74,9 +90,10 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that headings get on the site and on code hosts."""
-    found = set()
-    for heading in _HEADING.findall(page.read_text(encoding="utf-8")):
+    """The anchors that headings get on the site and on code hosts, and those of what the site makes of docstrings."""
+    text = page.read_text(encoding="utf-8")
+    found = set(_DOCUMENTED.findall(text))
+    for heading in _HEADING.findall(text):
         words = re.sub(r"[^\w\s-]", "", heading.replace("`", "").lower())
         found.add(re.sub(r"\s+", "-", words.strip()))
     return found
@@ -88,7 +105,16 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr + result.stdout
     assert (tmp_path / "site" / "index.html").exists()
-    assert "publish_async" in (tmp_path / "site" / "reference" / "client" / "index.html").read_text(encoding="utf-8")
+    client = (tmp_path / "site" / "reference" / "client" / "index.html").read_text(encoding="utf-8")
+    shown = set(re.findall(r'id="jetspark\.(\w+\.\w+)"', client))
+    missing = {
+        f"{name}.{member}"
+        for name, kind in ((name, getattr(jetspark, name)) for name in jetspark.__all__)
+        if isinstance(kind, type)
+        for member, value in inspect.getmembers(kind)
+        if not member.startswith("_") and (callable(value) or isinstance(value, property)) and not hasattr(list, member)
+    }
+    assert missing - shown == set()
 
 
 def test_the_configuration_page_names_every_flag_and_every_setting_of_the_file() -> None:
@@ -97,3 +123,34 @@ def test_the_configuration_page_names_every_flag_and_every_setting_of_the_file()
     silent = {*_REFUSED, *_WITHOUT_EFFECT}
     assert USAGE.strip("\n") in page
     assert [name for name in known if name not in silent and f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize("page", ["client", "server", "spark"])
+def test_the_reference_has_every_public_name(page: str) -> None:
+    names = {f"jetspark.{name}" for name in jetspark.__all__ if name not in ("__version__", "sync")}
+    of_the_server = {"jetspark.serve", "jetspark.serve_async"}
+    wanted = {
+        "client": names - of_the_server,
+        "server": of_the_server,
+        "spark": {
+            *(f"jetspark.spark.{name}" for name in jetspark.spark.__all__),
+            *(f"jetspark.spark.pipelines.{name}" for name in pipelines.__all__ if not name.isupper()),
+        },
+    }[page]
+    text = (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8")
+    assert wanted - set(_DOCUMENTED.findall(text)) == set()
+
+
+def test_the_page_of_settings_names_every_one_of_streams_and_consumers() -> None:
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    streams, _, consumers = page.partition("## Consumers")
+    for config, text in ((StreamConfig, streams), (ConsumerConfig, consumers)):
+        assert [field.name for field in fields(config) if field.name != "extra" and f"`{field.name}`" not in text] == []
+
+
+def test_the_page_of_errors_names_classes_there_are() -> None:
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+Error)`", page)) - {"TimeoutError", "ValueError", "KeyError"}
+    of_spark = {"DataLossError", "SinkError", "BadOffsetError", "PipelineError", "JetsparkError"}
+    known = {*vars(client_errors), *vars(api_errors), *of_spark}
+    assert named - known == set()
