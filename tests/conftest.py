@@ -3,6 +3,7 @@
 import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
@@ -13,3 +14,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 # A run started in the background by a shell inherits a SIGINT that is ignored; the tests of Ctrl-C, and the programs
 # they start, need the usual one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Programs that are not ours take part in these, with time limits of their own that a busy machine can break.
+SECOND_CHANCE_MARKERS = ("browser", "oracle", "peers", "spark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Such a test fails when it fails twice. The summary counts the first failures as `rerun` and tells of each."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in SECOND_CHANCE_MARKERS):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What went wrong the first time: a second chance must not hide it."""
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"failed at first: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
