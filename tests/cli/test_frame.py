@@ -211,7 +211,7 @@ def test_progress_is_shown_at_a_terminal_with_rate_and_time_left(ours: Jetspark,
     assert "of 3,000 " in session.screen
     assert "messages/s" in session.screen
     assert "left 0:00:0" in session.screen
-    assert piped.output == 'Published 30 messages (30 B) to "LONG"\n'
+    assert piped.stderr == 'Published 30 messages (30 B) to "LONG"\n'
 
 
 def test_what_a_message_holds_cannot_command_the_terminal(ours: Jetspark) -> None:
