@@ -41,6 +41,8 @@ COMMANDS: Final = {
     "completion": Entry("completion", "completion", "Shell completion for bash, zsh and fish."),
     "consumer": Entry("consumer", "consumer", "JetStream consumers.", ("con", "obs", "c")),
     "context": Entry("contexts", "contexts", "Configuration contexts, shared with `nats`.", ("ctx",)),
+    "counter": Entry("counter", "counter", "Counters that many add to, kept in a stream.", ("ctr",)),
+    "errors": Entry("error_list", "errors", "What the errors of the JetStream API mean.", ("err", "error")),
     "events": Entry("events", "events", "Show advisories and events.", ("event", "e")),
     "kv": Entry("kv", "kv", "Key-value buckets."),
     "object": Entry("object_store", "object_store", "Object stores.", ("obj",)),
