@@ -73,6 +73,41 @@ def test_report_counts_what_consumers_have_left(jetspark: Jetspark, bucket: str)
         js.delete_stream(bucket)
 
 
+def test_the_connections_of_an_account_are_shown_with_what_they_did(jetspark: Jetspark, bucket: str) -> None:
+    with connect(jetspark.url, name=f"{bucket}-busy") as busy, connect(jetspark.url, name=f"{bucket}-idle") as idle:
+        for number in range(3):
+            busy.subscribe(f"{bucket}.{number}")
+        busy.publish(f"{bucket}.none", b"x" * 100)
+        busy.flush()
+        idle.flush()
+        mine = [f"{bucket}-idle", f"{bucket}-busy"]
+
+        rows = jetspark.json("account", "report", "connections")
+        reversed_rows = jetspark.json("account", "report", "conn", "-R", "--sort", "in-bytes")
+        shown = jetspark("account", "report", "connections", "--subject", f"{bucket}.1")
+        [one] = jetspark.json("account", "report", "connz", "--subject", f"{bucket}.1", "--top", "1")
+
+    names = [row.get("name") for row in rows if row.get("name") in mine]
+    assert names == mine
+    assert [row.get("name") for row in reversed_rows if row.get("name") in mine] == mine[::-1]
+    assert (one["name"], one["subscriptions"], one["in_bytes"]) == (f"{bucket}-busy", 3, 100)
+    assert set(one["server"]) == {"name", "cluster", "id"}
+    assert f"{bucket}-busy" in shown
+    assert f"{bucket}-idle" not in shown
+    assert "Top 1 Connections out of 1 by subs" in shown
+
+
+def test_the_traffic_of_an_account_is_shown_by_server(jetspark: Jetspark) -> None:
+    [row] = jetspark.json("account", "report", "statistics")
+
+    assert (row["acc"], row["conns"] >= 1, row["received"]["msgs"] >= 1) == ("$G", True, True)
+    shown = jetspark("account", "report", "stats")
+    for column in ("Connections", "Subscriptions", "Sent Bytes", "Received Messages", "Slow Consumers"):
+        assert column in shown
+    # A server without a name is its id, cut.
+    assert f"{row['server']['id'][:12]}.." in shown
+
+
 def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> None:
     command = server_command("jetspark")
     assert command is not None

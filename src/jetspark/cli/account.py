@@ -14,26 +14,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jetspark.cli import account_report
+from jetspark.cli.account_group import account
 from jetspark.cli.backups import SETTINGS_FILE, back_up, backup_document, bring_back, check_backup, patience_s
 from jetspark.cli.connect import connected, effective, jetstream, make_jetstream
-from jetspark.cli.context import Noun, Settings, pass_settings
+from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import human_count, human_duration, human_size
 from jetspark.cli.errors import CliError, NotFound
-from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
+from jetspark.cli.output import Sheet, echo, emit_json, note
 from jetspark.cli.progress import progress_bars, progress_option
 from jetspark.cli.prompts import confirm, force_option
 from jetspark.errors import JetsparkError
 
 if TYPE_CHECKING:
-    from jetspark.client.infos import AccountInfo, StreamInfo
+    from jetspark.client.infos import AccountInfo
     from jetspark.sync import Connection, JetStream
 
+__all__ = ["account", "account_report"]
+
 USER_INFO_SUBJECT: Final = "$SYS.REQ.USER.INFO"
-
-
-@click.group("account", cls=Noun)
-def account() -> None:
-    """Account information and status."""
 
 
 @account.verb("info", aliases=("nfo",))
@@ -160,55 +159,6 @@ def _add_limits(sheet: Sheet, tier: dict[str, Any]) -> None:
     pending = allowed("max_ack_pending")
     sheet.row("Consumer Maximum Ack Pending", "Unlimited" if pending < 0 else human_count(pending))
     sheet.row("Stream Requires Max Bytes Set", str(bool(limits.get("max_bytes_required"))).lower())
-
-
-@account.verb("report", aliases=("rep",))
-@pass_settings
-def report(settings: Settings) -> None:
-    """Show every stream with what it holds and how its consumers stand."""
-    with jetstream() as js:
-        rows = [_report_row(js, found) for found in sorted(js.streams(), key=lambda one: one.name)]
-    if settings.json:
-        emit_json(rows)
-        return
-    show_table(
-        "Streams of this account",
-        [
-            "Stream",
-            "Storage",
-            "Replicas",
-            "Consumers",
-            "Messages",
-            "Bytes",
-            "Unprocessed",
-            "Outstanding",
-            "Redelivered",
-        ],
-        [
-            [row["stream"], row["storage"].capitalize(), row["replicas"], human_count(row["consumers"])]
-            + [human_count(row["messages"]), human_size(row["bytes"])]
-            + [human_count(row[name]) for name in ("unprocessed", "outstanding", "redelivered")]
-            for row in rows
-        ],
-        right=["Replicas", "Consumers", "Messages", "Bytes", "Unprocessed", "Outstanding", "Redelivered"],
-        empty="No streams here",
-    )
-
-
-def _report_row(js: JetStream, found: StreamInfo) -> dict[str, Any]:
-    consumers = js.stream_handle(found.name).consumers()
-    return {
-        "stream": found.name,
-        "storage": str(found.config.storage),
-        "replicas": found.config.num_replicas,
-        "consumers": len(consumers),
-        "messages": found.state.messages,
-        "bytes": found.state.bytes,
-        # The consumer that is furthest behind: what the stream still has to hand out.
-        "unprocessed": max((one.num_pending for one in consumers), default=0),
-        "outstanding": sum(one.num_ack_pending for one in consumers),
-        "redelivered": sum(one.num_redelivered for one in consumers),
-    }
 
 
 @dataclass

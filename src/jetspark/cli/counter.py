@@ -21,7 +21,7 @@ from jetspark.cli.output import Sheet, echo, emit_json
 from jetspark.cli.prompts import given
 
 if TYPE_CHECKING:
-    from jetspark.client.infos import StoredMsg
+    from jetspark.client.sync.stream import StoredMsg
     from jetspark.sync import JetStream, Stream
 
 INCREMENT_HEADER: Final = "Nats-Incr"
