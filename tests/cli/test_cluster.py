@@ -145,6 +145,16 @@ class TestOnACluster:
         again = trio.run.run("stream", "cluster", "elect", "ONE", "--preferred", wanted)
         assert (again.exit_code, f"{wanted} leads already; followers here: " in again.stderr) == (2, True)
 
+    def test_a_bucket_tells_who_leads_it(self, trio: Trio) -> None:
+        trio.run("kv", "add", "SPREAD", "--replicas", "3", "--storage", "memory")
+
+        shown = trio.run("kv", "info", "SPREAD")
+
+        leader = trio.run.json("kv", "info", "SPREAD")["cluster"]["leader"]
+        assert leader in NAMES
+        assert "Cluster Group: S-R3M-" in shown
+        assert shown.count("Replica: n") == 2
+
     def test_a_consumer_gets_another_leader(self, trio: Trio) -> None:
         trio.run("consumer", "add", "ONE", "MOVED", "--pull", "--defaults")
         before = trio.run.json("consumer", "info", "ONE", "MOVED")["cluster"]["leader"]

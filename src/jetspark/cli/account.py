@@ -19,7 +19,7 @@ from jetspark.cli.account_group import account
 from jetspark.cli.backups import SETTINGS_FILE, back_up, backup_document, bring_back, check_backup, patience_s
 from jetspark.cli.connect import connected, effective, jetstream, make_jetstream
 from jetspark.cli.context import Settings, pass_settings
-from jetspark.cli.durations import human_count, human_duration, human_size
+from jetspark.cli.durations import human_count, human_duration, human_size, human_trip
 from jetspark.cli.errors import CliError, NotFound
 from jetspark.cli.output import Sheet, echo, emit_json, note
 from jetspark.cli.progress import progress_bars, progress_option
@@ -98,7 +98,7 @@ def _add_connection(sheet: Sheet, connection: Connection, user: dict[str, Any], 
         sheet.row("Expires", human_duration(expires_ns) if expires_ns else "never")
     sheet.row("Client ID", server.get("client_id", 0))
     sheet.row_if("Client IP", server.get("client_ip"))
-    sheet.row("RTT", human_duration(round(trip_s * 1e9)))
+    sheet.row("RTT", human_trip(round(trip_s * 1e9)))
     sheet.row("Headers Supported", str(bool(server.get("headers"))).lower())
     sheet.row("Maximum Payload", human_size(connection.max_payload))
     sheet.row_if("Connected Cluster", server.get("cluster"))

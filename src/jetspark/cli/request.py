@@ -24,7 +24,7 @@ from jetspark.cli.bodies import (
 )
 from jetspark.cli.connect import connected
 from jetspark.cli.context import Command, Settings, pass_settings
-from jetspark.cli.durations import DURATION, SECOND_NS, human_duration
+from jetspark.cli.durations import DURATION, SECOND_NS, human_trip
 from jetspark.cli.errors import TIMED_OUT, CliError, UsageError
 from jetspark.cli.messages import raw_option, received_document, show_headers, translate_option, translated
 from jetspark.cli.output import echo, emit_json_line, note, text_of, warn, write_bytes
@@ -132,7 +132,7 @@ def _show_answer(answer: Msg, took_ns: int, *, raw: bool, as_json: bool, transla
     elif raw:
         write_bytes(translated(answer.data, translate) + b"\n")
     else:
-        note(f"Received with rtt {human_duration(took_ns)}")
+        note(f"Received with rtt {human_trip(took_ns)}")
         show_headers(answer.headers)
         echo(text_of(translated(answer.data, translate)) + "\n")
 
