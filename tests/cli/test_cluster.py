@@ -151,6 +151,7 @@ class TestOnACluster:
         shown = trio.run("kv", "info", "SPREAD")
 
         leader = trio.run.json("kv", "info", "SPREAD")["cluster"]["leader"]
+        trio.run("kv", "rm", "SPREAD", "--force")
         assert leader in NAMES
         assert "Cluster Group: S-R3M-" in shown
         assert shown.count("Replica: n") == 2
@@ -199,3 +200,4 @@ class TestOnACluster:
         [home] = trio.leaders("LONELY")
         taken = trio.run.json("stream", "cluster", "peer-remove", "LONELY", home, "--force")
         assert taken == {"stream": "LONELY", "removed": home}
+        trio.run.run("stream", "rm", "LONELY", "--force")
