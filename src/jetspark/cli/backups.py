@@ -40,9 +40,13 @@ def check_backup(folder: Path) -> None:
 def back_up(picked: Stream, folder: Path, bars: Bars, *, timeout_s: float, **options: Any) -> BackupProgress:
     """Write a stream to a folder under a bar of its own; the options are those of `Stream.backup`."""
     bar = bars.add(f"Backing up {picked.name}", max(1, picked.cached_info.state.bytes))
-    done = picked.backup(folder, timeout=timeout_s, progress=lambda done: bar.move_to(done.byte_count), **options)
-    # The snapshot is compressed: what was expected is known only now.
-    bar.set_total(max(1, done.byte_count))
+
+    def move(done: BackupProgress) -> None:
+        # The snapshot comes packed, and what is known of the stream is its size unpacked.
+        bar.move_to(done.unpacked_byte_count)
+
+    done = picked.backup(folder, timeout=timeout_s, progress=move, **options)
+    bar.set_total(max(1, done.unpacked_byte_count))
     return done
 
 
