@@ -1,8 +1,8 @@
 """How a table fits a terminal: which columns stay, how wide each is, and when it is no table any more.
 
 Decided here, in this order: a table as wide as it likes; without the columns that say nothing; with words below each
-other where a cell has several; without lines between the columns. No word is broken, but for long names. Not known
-here: how a table is drawn.
+other where a cell has several; without lines between the columns; with long names broken. Other words never are. Not
+known here: how a table is drawn.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ def fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> Fi
         used = [index for index in range(len(names)) if any(row[index] for row in cells)]
         names = [names[index] for index in used]
         cells = [[row[index] for index in used] for row in cells]
-    wanted, least = _widest(names, cells), _longest_words(names, cells)
-    for gap in (LINED, SPACED):
-        if _has_room(least, width, gap):
-            return Fit(names, cells, _spread(least, wanted, _room(width, len(names), gap)), gap == LINED)
+    wanted, words = _widest(names, cells), _longest_words(names, cells)
+    broken = [min(one, WORD_WIDTH_MAX) for one in words]
+    for least in (words, broken):
+        for gap in (LINED, SPACED):
+            if _has_room(least, width, gap):
+                return Fit(names, cells, _spread(least, wanted, _room(width, len(names), gap)), gap == LINED)
     return None
 
 
@@ -60,8 +62,7 @@ def _widest(names: list[str], cells: list[list[str]]) -> list[int]:
 
 def _longest_words(names: list[str], cells: list[list[str]]) -> list[int]:
     columns = zip(names, *cells, strict=True)
-    longest = (max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns)
-    return [min(width, WORD_WIDTH_MAX) for width in longest]
+    return [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
 
 
 def _spread(least: list[int], wanted: list[int], room: int) -> list[int]:
