@@ -52,8 +52,7 @@ DIFFERENCES = (
         "`server` runs one; to manage others use `nats server`",
     ),
     (
-        "`find --expression`, `cluster balance --expression`, `account tls`, `account backup --check` and `-w`, "
-        "`account restore --cluster` and `--tag`, `errors edit` and `validate`",
+        "`find --expression`, `cluster balance --expression`, `account tls`, `errors edit` and `validate`",
         "not here",
     ),
     (

@@ -121,7 +121,7 @@ def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> N
                 stream.create_consumer("worker")
                 for number in range(10):
                     js.publish(f"{name}.{number}", b"x" * 100)
-        made = jetspark.json("account", "backup", str(tmp_path / "all"))
+        made = jetspark.json("account", "backup", str(tmp_path / "all"), "--check", "-w")
         assert [(one["stream"], one["messages"]) for one in made["streams"]] == [("EVENTS", 10), ("ORDERS", 10)]
 
         again = jetspark.run("account", "restore", str(tmp_path / "all"))
@@ -136,6 +136,19 @@ def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> N
             ("EVENTS", 10, 1),
             ("ORDERS", 10, 1),
         ]
+
+
+def test_what_is_restored_goes_where_it_is_told(jetspark: Jetspark, name: str, tmp_path: Path) -> None:
+    jetspark("stream", "add", name, "--subjects", name, "--storage", "memory", "--defaults")
+    jetspark("pub", "-J", name, "kept")
+    jetspark("stream", "backup", name, str(tmp_path / name), "--check")
+    jetspark("stream", "rm", name, "--force")
+
+    jetspark("account", "restore", str(tmp_path), "--tag", "ssd,fast", "--tag", "near")
+
+    made = jetspark.json("stream", "info", name)
+    assert made["config"]["placement"]["tags"] == ["ssd", "fast", "near"]
+    assert made["state"]["messages"] == 1
 
 
 def test_a_folder_without_a_backup_is_not_found(ours: Jetspark, tmp_path: Path) -> None:

@@ -44,6 +44,6 @@ async def test_a_backup_tells_how_much_of_the_stream_it_has(
 
     done = await stream.backup(tmp_path / "backup", progress=told.append)
 
-    assert size_bytes <= done.unpacked_byte_count <= size_bytes * 1.3
+    assert size_bytes * 0.9 <= done.unpacked_byte_count <= size_bytes * 1.3
     assert done.byte_count < size_bytes * 0.8
     assert [one.unpacked_byte_count for one in told] == sorted(one.unpacked_byte_count for one in told)

@@ -16,7 +16,16 @@ import click
 
 from jetspark.cli import account_report
 from jetspark.cli.account_group import account
-from jetspark.cli.backups import SETTINGS_FILE, back_up, backup_document, bring_back, check_backup, patience_s
+from jetspark.cli.backups import (
+    SETTINGS_FILE,
+    back_up,
+    backup_document,
+    bring_back,
+    check_backup,
+    patience_s,
+    placement,
+    placement_options,
+)
 from jetspark.cli.connect import connected, effective, jetstream, make_jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import human_count, human_duration, human_size, human_trip
@@ -191,11 +200,24 @@ class _Tally:
 @account.verb("backup", aliases=("snapshot",))
 @click.argument("target", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--consumers/--no-consumers", default=True, help="Include the consumers")
+@click.option("--check", is_flag=True, help="Have the server look for damage first")
+@click.option(
+    "--critical-warnings", "-w", is_flag=True, help="Accepted for `nats`; a stream that is not saved is a failure here"
+)
 @progress_option
 @force_option
 @pass_settings
-def backup(settings: Settings, target: Path, consumers: bool, progress: bool, force: bool) -> None:
+def backup(
+    settings: Settings,
+    target: Path,
+    consumers: bool,
+    check: bool,
+    critical_warnings: bool,
+    progress: bool,
+    force: bool,
+) -> None:
     """Back every stream up, each to a folder of its own below TARGET."""
+    options = {"timeout_s": patience_s(settings), "consumers": consumers, "check": check}
     tally = _Tally()
     with jetstream() as js:
         streams = sorted(js.streams(), key=lambda one: one.name)
@@ -209,7 +231,7 @@ def backup(settings: Settings, target: Path, consumers: bool, progress: bool, fo
 
             def move(name: str) -> dict[str, Any]:
                 picked = js.stream(name)
-                saved = back_up(picked, target / name, bars, timeout_s=patience_s(settings), consumers=consumers)
+                saved = back_up(picked, target / name, bars, **options)
                 return backup_document(picked, saved)
 
             for found in streams:
@@ -220,21 +242,22 @@ def backup(settings: Settings, target: Path, consumers: bool, progress: bool, fo
 
 @account.verb("restore")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@placement_options
 @progress_option
 @pass_settings
-def restore(settings: Settings, directory: Path, progress: bool) -> None:
+def restore(settings: Settings, directory: Path, progress: bool, cluster: str | None, tags: tuple[str, ...]) -> None:
     """Make every stream again that an account backup in DIRECTORY holds. Streams that exist are left alone."""
     folders = sorted(path.parent for path in directory.glob(f"*/{SETTINGS_FILE}"))
     if not folders:
         raise NotFound(
             f"{directory} holds no account backup", hint="It should have a folder for each stream, with a backup.json."
         )
-    tally = _Tally()
+    changes, tally = placement(cluster, tags), _Tally()
     with jetstream() as js, progress_bars(show=progress and not settings.json, unit="bytes") as bars:
 
         def move(folder: Path) -> dict[str, Any]:
             check_backup(folder)
-            made = bring_back(js, folder, bars, timeout_s=patience_s(settings)).cached_info
+            made = bring_back(js, folder, bars, changes=changes, timeout_s=patience_s(settings)).cached_info
             return {"stream": made.name, "messages": made.state.messages, "bytes": made.state.bytes}
 
         for folder in folders:
