@@ -189,6 +189,18 @@ class TestOnACluster:
         assert asked.exit_code == 1
         assert (stranger.exit_code, "it is on: n0, n1, n2" in stranger.stderr) == (2, True)
 
+    def test_the_servers_of_a_stream_are_offered_to_a_shell(self, trio: Trio) -> None:
+        trio.run.environment.update(
+            _JETSPARK_COMPLETE="bash_complete", COMP_WORDS="jetspark stream cluster peer-remove TWO n", COMP_CWORD="5"
+        )
+
+        for _ in range(TRIES):
+            offered = trio.run.run().output
+            if offered:
+                break
+
+        assert [line.split(",")[-1] for line in offered.split()] == ["n0", "n1", "n2"]
+
     def test_what_is_on_one_server_stays_there_unless_it_is_meant(self, trio: Trio) -> None:
         trio.run("stream", "add", "LONELY", "--subjects", "LONELY", "--replicas", "1", "--defaults")
 
