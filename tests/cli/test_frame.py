@@ -67,6 +67,14 @@ def test_a_misspelt_command_is_answered_with_the_right_one(ours: Jetspark) -> No
     assert "did you mean purge" in result.stderr
 
 
+@pytest.mark.parametrize("line", [["schema", "ls"], ["server", "check", "connection"]], ids=" ".join)
+def test_what_only_nats_does_is_said_to_be_so(ours: Jetspark, line: list[str]) -> None:
+    result = ours.run(*line)
+
+    assert (result.exit_code, result.stdout) == (errors.USAGE, "")
+    assert f"nats {line[0]}" in result.stderr
+
+
 EXIT_CODES = [
     (["stream", "info"], errors.USAGE, "missing STREAM; there is:"),
     (["stream", "purge", "EXITS"], errors.USAGE, "Add --force if it is meant."),

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from jetspark import __version__, _build
 from jetspark.cli.context import Noun
-from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, failure
+from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, UsageError, failure
 from jetspark.cli.output import no_color, note
 from jetspark.errors import JetsparkError
 
@@ -58,6 +58,12 @@ COMMANDS: Final = {
 }
 
 
+# Nouns of `nats` that are not here; `docs/cli.md` has the table of differences.
+NATS_ONLY: Final = frozenset(
+    ("audit", "auth", "cheat", "latency", "micro", "plugins", "schema", "service", "trace", "traffic")
+)
+
+
 def missing_package(name: str, entry: Entry, package: str) -> CliError:
     """A noun whose optional packages are not installed."""
     extra = f"jetspark[{entry.extra}]" if entry.extra else "jetspark"
@@ -97,6 +103,16 @@ class Root(Noun):
         command = getattr(module, entry.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the noun; one that only `nats` has is said to be that."""
+        if not ctx.resilient_parsing and args[0] in NATS_ONLY:
+            raise UsageError(
+                f"{args[0]!r} is a command of `nats` that jetspark does not have", hint=f"Use nats {args[0]}."
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the nouns without loading them."""
