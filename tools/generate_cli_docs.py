@@ -44,7 +44,7 @@ DIFFERENCES = (
         "refused by name",
     ),
     (
-        "the nouns `audit`, `auth`, `counter`, `errors`, `latency`, `plugins`, `schema`, `service`, `trace`, `traffic`",
+        "the nouns `audit`, `auth`, `latency`, `plugins`, `schema`, `service`, `trace`, `traffic`",
         "not here",
     ),
     (
@@ -52,12 +52,7 @@ DIFFERENCES = (
         "`server` runs one; to manage others use `nats server`",
     ),
     (
-        "`stream cluster`, `consumer cluster`, `account tls`, `account report connections`, `account report "
-        "statistics`",
-        "not here",
-    ),
-    (
-        "`find --expression`, `account backup --check` and `-w`, `account restore --cluster` and `--tag`",
+        "`find --expression`, `cluster balance --expression`, `account tls`, `errors edit` and `validate`",
         "not here",
     ),
     (

@@ -73,6 +73,41 @@ def test_report_counts_what_consumers_have_left(jetspark: Jetspark, bucket: str)
         js.delete_stream(bucket)
 
 
+def test_the_connections_of_an_account_are_shown_with_what_they_did(jetspark: Jetspark, bucket: str) -> None:
+    with connect(jetspark.url, name=f"{bucket}-busy") as busy, connect(jetspark.url, name=f"{bucket}-idle") as idle:
+        for number in range(3):
+            busy.subscribe(f"{bucket}.{number}")
+        busy.publish(f"{bucket}.none", b"x" * 100)
+        busy.flush()
+        idle.flush()
+        mine = [f"{bucket}-idle", f"{bucket}-busy"]
+
+        rows = jetspark.json("account", "report", "connections")
+        reversed_rows = jetspark.json("account", "report", "conn", "-R", "--sort", "in-bytes")
+        shown = jetspark("account", "report", "connections", "--subject", f"{bucket}.1")
+        [one] = jetspark.json("account", "report", "connz", "--subject", f"{bucket}.1", "--top", "1")
+
+    names = [row.get("name") for row in rows if row.get("name") in mine]
+    assert names == mine
+    assert [row.get("name") for row in reversed_rows if row.get("name") in mine] == mine[::-1]
+    assert (one["name"], one["subscriptions"], one["in_bytes"]) == (f"{bucket}-busy", 3, 100)
+    assert set(one["server"]) == {"name", "cluster", "id"}
+    assert f"{bucket}-busy" in shown
+    assert f"{bucket}-idle" not in shown
+    assert "Top 1 Connections out of 1 by subs" in shown
+
+
+def test_the_traffic_of_an_account_is_shown_by_server(jetspark: Jetspark) -> None:
+    [row] = jetspark.json("account", "report", "statistics")
+
+    assert (row["acc"], row["conns"] >= 1, row["received"]["msgs"] >= 1) == ("$G", True, True)
+    shown = jetspark("account", "report", "stats")
+    for column in ("Connections", "Subscriptions", "Sent Bytes", "Received Messages", "Slow Consumers"):
+        assert column in shown
+    # A server without a name is its id, cut.
+    assert f"{row['server']['id'][:12]}.." in shown
+
+
 def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> None:
     command = server_command("jetspark")
     assert command is not None
@@ -86,7 +121,7 @@ def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> N
                 stream.create_consumer("worker")
                 for number in range(10):
                     js.publish(f"{name}.{number}", b"x" * 100)
-        made = jetspark.json("account", "backup", str(tmp_path / "all"))
+        made = jetspark.json("account", "backup", str(tmp_path / "all"), "--check", "-w")
         assert [(one["stream"], one["messages"]) for one in made["streams"]] == [("EVENTS", 10), ("ORDERS", 10)]
 
         again = jetspark.run("account", "restore", str(tmp_path / "all"))
@@ -101,6 +136,19 @@ def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> N
             ("EVENTS", 10, 1),
             ("ORDERS", 10, 1),
         ]
+
+
+def test_what_is_restored_goes_where_it_is_told(jetspark: Jetspark, name: str, tmp_path: Path) -> None:
+    jetspark("stream", "add", name, "--subjects", name, "--storage", "memory", "--defaults")
+    jetspark("pub", "-J", name, "kept")
+    jetspark("stream", "backup", name, str(tmp_path / name), "--check")
+    jetspark("stream", "rm", name, "--force")
+
+    jetspark("account", "restore", str(tmp_path), "--tag", "ssd,fast", "--tag", "near")
+
+    made = jetspark.json("stream", "info", name)
+    assert made["config"]["placement"]["tags"] == ["ssd", "fast", "near"]
+    assert made["state"]["messages"] == 1
 
 
 def test_a_folder_without_a_backup_is_not_found(ours: Jetspark, tmp_path: Path) -> None:

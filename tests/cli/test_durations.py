@@ -10,6 +10,7 @@ from jetspark.cli.durations import (
     human_count,
     human_duration,
     human_size,
+    human_trip,
     limit,
     parse_duration_ns,
     parse_size_bytes,
@@ -52,6 +53,7 @@ def test_what_is_no_duration_is_answered_with_one_that_is(text: str) -> None:
         (30 * SECOND, "30.00s"),
         (120 * SECOND, "2m0s"),
         (3600 * SECOND, "1h0m0s"),
+        (3600 * SECOND - 2_000, "1h0m0s"),
         (97502 * SECOND, "1d3h5m2s"),
         (400 * 86400 * SECOND, "1y35d0h0m0s"),
         (-SECOND, "-1.00s"),
@@ -59,6 +61,14 @@ def test_what_is_no_duration_is_answered_with_one_that_is(text: str) -> None:
 )
 def test_a_duration_is_written_as_nats_writes_it(duration_ns: int, expected: str) -> None:
     assert human_duration(duration_ns) == expected
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "expected"),
+    [(0, "0.0µs"), (147_240, "147.2µs"), (1_591_339, "1.59ms"), (999_990_000, "999.99ms"), (1_204_000_000, "1.20s")],
+)
+def test_a_round_trip_keeps_what_a_duration_rounds_away(duration_ns: int, expected: str) -> None:
+    assert human_trip(duration_ns) == expected
 
 
 @given(st.integers(min_value=60, max_value=10**9))

@@ -67,6 +67,14 @@ def test_a_misspelt_command_is_answered_with_the_right_one(ours: Jetspark) -> No
     assert "did you mean purge" in result.stderr
 
 
+@pytest.mark.parametrize("line", [["schema", "ls"], ["server", "check", "connection"]], ids=" ".join)
+def test_what_only_nats_does_is_said_to_be_so(ours: Jetspark, line: list[str]) -> None:
+    result = ours.run(*line)
+
+    assert (result.exit_code, result.stdout) == (errors.USAGE, "")
+    assert f"nats {line[0]}" in result.stderr
+
+
 EXIT_CODES = [
     (["stream", "info"], errors.USAGE, "missing STREAM; there is:"),
     (["stream", "purge", "EXITS"], errors.USAGE, "Add --force if it is meant."),
@@ -211,7 +219,7 @@ def test_progress_is_shown_at_a_terminal_with_rate_and_time_left(ours: Jetspark,
     assert "of 3,000 " in session.screen
     assert "messages/s" in session.screen
     assert "left 0:00:0" in session.screen
-    assert piped.output == 'Published 30 messages (30 B) to "LONG"\n'
+    assert piped.stderr == 'Published 30 messages (30 B) to "LONG"\n'
 
 
 def test_what_a_message_holds_cannot_command_the_terminal(ours: Jetspark) -> None:

@@ -27,9 +27,11 @@ def stored(jetspark: Jetspark, name: str) -> list[dict[str, object]]:
 
 
 def test_messages_are_counted_and_templates_filled_in(stream: Jetspark, name: str) -> None:
-    shown = stream("pub", f"{name}.{{{{Count}}}}", "order {{Count}}", "--count", "3", "-H", "N:{{Count}}", "-H", "B:x")
+    headers = ("-H", "N:{{Count}}", "-H", "B:x")
+    told = stream.run("pub", f"{name}.{{{{Count}}}}", "order {{Count}}", "--count", "3", *headers)
 
-    assert shown.splitlines() == [f'Published 7 bytes to "{name}.{number}"' for number in (1, 2, 3)]
+    assert told.stdout == ""
+    assert told.stderr.splitlines() == [f'Published 7 bytes to "{name}.{number}"' for number in (1, 2, 3)]
     assert [(one["subject"], one["data"], one["headers"]) for one in stored(stream, name)] == [
         (f"{name}.{number}", f"order {number}", {"N": [str(number)], "B": ["x"]}) for number in (1, 2, 3)
     ]
@@ -44,8 +46,8 @@ def test_a_body_comes_from_stdin_whole_or_by_the_line(stream: Jetspark, name: st
 
 
 def test_a_stream_acknowledges_what_is_published_to_it(stream: Jetspark, name: str) -> None:
-    shown = stream("pub", "-J", f"{name}.a", "x", "-H", "Nats-Msg-Id:7")
-    again = stream("pub", "-J", f"{name}.a", "x", "-H", "Nats-Msg-Id:7")
+    shown = stream.run("pub", "-J", f"{name}.a", "x", "-H", "Nats-Msg-Id:7").stderr
+    again = stream.run("pub", "-J", f"{name}.a", "x", "-H", "Nats-Msg-Id:7").stderr
 
     assert f"Stored in Stream: {name} Sequence: 1" in shown
     assert "Duplicate: true" in again
@@ -56,11 +58,11 @@ def test_a_stream_acknowledges_what_is_published_to_it(stream: Jetspark, name: s
         "seq": 2,
         "duplicate": False,
     }
-    assert stream("pub", "-J", f"{name}.a", "z", "--quiet") == ""
+    assert stream.run("pub", "-J", f"{name}.a", "z", "--quiet").output == ""
 
 
 def test_an_atomic_publish_stores_all_or_nothing(stream: Jetspark, name: str) -> None:
-    shown = stream("pub", f"{name}.a", "x {{Count}}", "--count", "3", "--atomic")
+    shown = stream.run("pub", f"{name}.a", "x {{Count}}", "--count", "3", "--atomic").stderr
     refused = stream.run("pub", f"{name}.a", "y", "--count", "2", "--atomic", "-H", "Nats-Expected-Stream:OTHER")
 
     assert "Messages: 3" in shown
@@ -163,8 +165,10 @@ def test_a_request_gets_the_reply_of_a_body_an_echo_or_a_command(jetspark: Jetsp
         first = jetspark.run("req", f"{name}.body", "hello")
         second = jetspark("req", f"{name}.body", "hello", "--raw")
         told = running.output()
-    with Background(jetspark, "reply", f"{name}.echo", "--echo", "--count", "1", ready="Listening on"):
+    with Background(jetspark, "reply", f"{name}.echo", "--echo", "--count", "1", ready="sending back what comes"):
         echoed = jetspark.json("req", f"{name}.echo", "hello", "-H", "A:b")
+    with Background(jetspark, "reply", f"{name}.echo", "--count", "1", ready="sending back what comes"):
+        assert jetspark("req", f"{name}.echo", "told nothing", "--raw") == "told nothing\n"
     command = ("reply", f"{name}.*", "--command", "printf '%s-%s' {{1}} $NATS {{.Request}}", "--count", "1")
     with Background(jetspark, *command, ready="Listening on"):
         ran = jetspark("req", f"{name}.london", "; rm -rf x", "--raw")
@@ -203,6 +207,8 @@ def test_a_request_nobody_answers_in_time_times_out(jetspark: Jetspark, name: st
     assert "--timeout" in result.stderr
 
 
-def test_a_reply_needs_one_thing_to_say(ours: Jetspark) -> None:
-    assert "one of BODY, --echo and --command" in ours.run("reply", "x").stderr
-    assert ours.run("reply", "x", "body", "--echo").exit_code == 2
+def test_a_reply_has_one_thing_to_say(ours: Jetspark) -> None:
+    result = ours.run("reply", "x", "body", "--echo")
+
+    assert result.exit_code == 2
+    assert "one of BODY, --echo and --command" in result.stderr

@@ -90,7 +90,10 @@ def run_lines(jetspark: Jetspark, lines: list[tuple[str, list[str]]]) -> None:
     for line, facts in lines:
         program, *arguments = shlex.split(line)
         assert program == "nats"
-        shown = jetspark(*arguments)
+        result = jetspark.run(*arguments)
+        # What a person sees: the result and the notes.
+        shown = result.output
+        assert result.exit_code == 0, (line, shown, result.exception)
         for fact in facts:
             assert fact in shown, f"{line}: {fact!r} is not in\n{shown}"
 

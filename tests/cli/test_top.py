@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Jetspark
+from tests.cli.terminal import at_terminal
 
 from jetspark.cli.context import Settings
 from jetspark.cli.monitoring import monitor_url, names_a_server
@@ -173,3 +175,12 @@ def test_where_the_monitoring_is(target: str | None, server: str, wanted: str) -
 
 def test_files_are_no_monitoring_address(ours: Jetspark) -> None:
     assert ours.run("top", "file:///etc/hosts").exit_code == 2
+
+
+def test_headings_and_numbers_are_whole_in_a_usual_terminal(our_server: ServerProcess, ours: Jetspark) -> None:
+    with connect(ours.url, name="a name that is longer than its column has room for"):
+        screen = at_terminal(ours, "top", str(our_server.monitor_port), "--once", COLUMNS="100").screen
+
+    for heading in ("Host", "CID", "Name", "Subs", "Pending", "Lang", "Version", "Uptime", "Idle"):
+        assert re.search(rf"(?:\b|\dm){heading}\b", screen), screen
+    assert re.search(r"a name[^\r\n]{0,10}…", screen), screen

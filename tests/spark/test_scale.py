@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from tests.nats_cluster import Cluster
 from tests.spark.conftest import OURS, THEIRS, fill, running, url_of
-from tests.spark.grown import Cluster, standalone_spark
+from tests.spark.grown import standalone_spark
 
 from jetspark.client.sync import connect
 from jetspark.spark.pipelines.launch import PipelineRun

@@ -14,26 +14,34 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from jetspark.cli.backups import SETTINGS_FILE, back_up, backup_document, bring_back, check_backup, patience_s
+from jetspark.cli import account_report
+from jetspark.cli.account_group import account
+from jetspark.cli.backups import (
+    SETTINGS_FILE,
+    back_up,
+    backup_document,
+    bring_back,
+    check_backup,
+    patience_s,
+    placement,
+    placement_options,
+)
 from jetspark.cli.connect import connected, effective, jetstream, make_jetstream
-from jetspark.cli.context import Noun, Settings, pass_settings
-from jetspark.cli.durations import human_count, human_duration, human_size
+from jetspark.cli.context import Settings, pass_settings
+from jetspark.cli.durations import human_count, human_duration, human_size, human_trip
 from jetspark.cli.errors import CliError, NotFound
-from jetspark.cli.output import Sheet, echo, emit_json, note, show_table
+from jetspark.cli.output import Sheet, echo, emit_json, note
 from jetspark.cli.progress import progress_bars, progress_option
 from jetspark.cli.prompts import confirm, force_option
 from jetspark.errors import JetsparkError
 
 if TYPE_CHECKING:
-    from jetspark.client.infos import AccountInfo, StreamInfo
+    from jetspark.client.infos import AccountInfo
     from jetspark.sync import Connection, JetStream
 
+__all__ = ["account", "account_report"]
+
 USER_INFO_SUBJECT: Final = "$SYS.REQ.USER.INFO"
-
-
-@click.group("account", cls=Noun)
-def account() -> None:
-    """Account information and status."""
 
 
 @account.verb("info", aliases=("nfo",))
@@ -99,7 +107,7 @@ def _add_connection(sheet: Sheet, connection: Connection, user: dict[str, Any], 
         sheet.row("Expires", human_duration(expires_ns) if expires_ns else "never")
     sheet.row("Client ID", server.get("client_id", 0))
     sheet.row_if("Client IP", server.get("client_ip"))
-    sheet.row("RTT", human_duration(round(trip_s * 1e9)))
+    sheet.row("RTT", human_trip(round(trip_s * 1e9)))
     sheet.row("Headers Supported", str(bool(server.get("headers"))).lower())
     sheet.row("Maximum Payload", human_size(connection.max_payload))
     sheet.row_if("Connected Cluster", server.get("cluster"))
@@ -162,55 +170,6 @@ def _add_limits(sheet: Sheet, tier: dict[str, Any]) -> None:
     sheet.row("Stream Requires Max Bytes Set", str(bool(limits.get("max_bytes_required"))).lower())
 
 
-@account.verb("report", aliases=("rep",))
-@pass_settings
-def report(settings: Settings) -> None:
-    """Show every stream with what it holds and how its consumers stand."""
-    with jetstream() as js:
-        rows = [_report_row(js, found) for found in sorted(js.streams(), key=lambda one: one.name)]
-    if settings.json:
-        emit_json(rows)
-        return
-    show_table(
-        "Streams of this account",
-        [
-            "Stream",
-            "Storage",
-            "Replicas",
-            "Consumers",
-            "Messages",
-            "Bytes",
-            "Unprocessed",
-            "Outstanding",
-            "Redelivered",
-        ],
-        [
-            [row["stream"], row["storage"].capitalize(), row["replicas"], human_count(row["consumers"])]
-            + [human_count(row["messages"]), human_size(row["bytes"])]
-            + [human_count(row[name]) for name in ("unprocessed", "outstanding", "redelivered")]
-            for row in rows
-        ],
-        right=["Replicas", "Consumers", "Messages", "Bytes", "Unprocessed", "Outstanding", "Redelivered"],
-        empty="No streams here",
-    )
-
-
-def _report_row(js: JetStream, found: StreamInfo) -> dict[str, Any]:
-    consumers = js.stream_handle(found.name).consumers()
-    return {
-        "stream": found.name,
-        "storage": str(found.config.storage),
-        "replicas": found.config.num_replicas,
-        "consumers": len(consumers),
-        "messages": found.state.messages,
-        "bytes": found.state.bytes,
-        # The consumer that is furthest behind: what the stream still has to hand out.
-        "unprocessed": max((one.num_pending for one in consumers), default=0),
-        "outstanding": sum(one.num_ack_pending for one in consumers),
-        "redelivered": sum(one.num_redelivered for one in consumers),
-    }
-
-
 @dataclass
 class _Tally:
     """What became of the streams of an account backup, one by one."""
@@ -241,11 +200,24 @@ class _Tally:
 @account.verb("backup", aliases=("snapshot",))
 @click.argument("target", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--consumers/--no-consumers", default=True, help="Include the consumers")
+@click.option("--check", is_flag=True, help="Have the server look for damage first")
+@click.option(
+    "--critical-warnings", "-w", is_flag=True, help="Accepted for `nats`; a stream that is not saved is a failure here"
+)
 @progress_option
 @force_option
 @pass_settings
-def backup(settings: Settings, target: Path, consumers: bool, progress: bool, force: bool) -> None:
+def backup(
+    settings: Settings,
+    target: Path,
+    consumers: bool,
+    check: bool,
+    critical_warnings: bool,
+    progress: bool,
+    force: bool,
+) -> None:
     """Back every stream up, each to a folder of its own below TARGET."""
+    options = {"timeout_s": patience_s(settings), "consumers": consumers, "check": check}
     tally = _Tally()
     with jetstream() as js:
         streams = sorted(js.streams(), key=lambda one: one.name)
@@ -259,7 +231,7 @@ def backup(settings: Settings, target: Path, consumers: bool, progress: bool, fo
 
             def move(name: str) -> dict[str, Any]:
                 picked = js.stream(name)
-                saved = back_up(picked, target / name, bars, timeout_s=patience_s(settings), consumers=consumers)
+                saved = back_up(picked, target / name, bars, **options)
                 return backup_document(picked, saved)
 
             for found in streams:
@@ -270,21 +242,22 @@ def backup(settings: Settings, target: Path, consumers: bool, progress: bool, fo
 
 @account.verb("restore")
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@placement_options
 @progress_option
 @pass_settings
-def restore(settings: Settings, directory: Path, progress: bool) -> None:
+def restore(settings: Settings, directory: Path, progress: bool, cluster: str | None, tags: tuple[str, ...]) -> None:
     """Make every stream again that an account backup in DIRECTORY holds. Streams that exist are left alone."""
     folders = sorted(path.parent for path in directory.glob(f"*/{SETTINGS_FILE}"))
     if not folders:
         raise NotFound(
             f"{directory} holds no account backup", hint="It should have a folder for each stream, with a backup.json."
         )
-    tally = _Tally()
+    changes, tally = placement(cluster, tags), _Tally()
     with jetstream() as js, progress_bars(show=progress and not settings.json, unit="bytes") as bars:
 
         def move(folder: Path) -> dict[str, Any]:
             check_backup(folder)
-            made = bring_back(js, folder, bars, timeout_s=patience_s(settings)).cached_info
+            made = bring_back(js, folder, bars, changes=changes, timeout_s=patience_s(settings)).cached_info
             return {"stream": made.name, "messages": made.state.messages, "bytes": made.state.bytes}
 
         for folder in folders:

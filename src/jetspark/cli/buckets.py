@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from jetspark.cli.clusters import is_clustered
 from jetspark.cli.durations import DURATION, SECOND_NS, SIZE, human_count, human_duration, human_size, limit
 from jetspark.cli.errors import NotFound, UsageError
 from jetspark.cli.explain import listed
@@ -167,10 +168,11 @@ def add_limits(sheet: Sheet, info: StreamInfo) -> None:
 
 def bucket_document(info: StreamInfo, prefix: str) -> dict[str, Any]:
     """A bucket for a script."""
-    return {
+    document = {
         "bucket": info.name.removeprefix(prefix),
         "stream": info.name,
         "created": info.created,
         "config": info.raw["config"],
         "state": info.raw["state"],
     }
+    return {**document, "cluster": info.cluster} if is_clustered(info.cluster) else document

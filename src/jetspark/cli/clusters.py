@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import click
 
-from jetspark.cli.output import show_table
+from jetspark.cli.durations import ago, human_count, human_duration
+from jetspark.cli.output import Sheet, show_table
 
 # Stars of a server that leads everything in its cluster.
 STARS: Final = 10
+NEVER_NS: Final = 2**63 - 1
 
 
 class _Pattern(click.ParamType[re.Pattern[str]]):
@@ -51,6 +53,31 @@ def members(cluster: Cluster) -> str:
         is_behind = replica.get("offline") or not replica.get("current")
         found.append(f"{replica.get('name', '')}{'!' if is_behind else ''}")
     return ", ".join(sorted(found))
+
+
+def add_cluster(sheet: Sheet, cluster: Cluster, group_label: str) -> None:
+    """Who leads and who follows, as a section of a sheet; nothing on a single server."""
+    if cluster is None or not is_clustered(cluster):
+        return
+    sheet.section("Cluster Information")
+    sheet.row("Name", cluster["name"])
+    sheet.row_if(group_label, cluster.get("raft_group"))
+    leader, since = str(cluster.get("leader") or "none"), str(cluster.get("leader_since") or "")
+    sheet.row("Leader", f"{leader} ({ago(since)})" if since else leader)
+    for replica in cluster.get("replicas") or []:
+        sheet.row("Replica", _replica(replica))
+
+
+def _replica(replica: dict[str, Any]) -> str:
+    parts = [str(replica.get("name", "")), "current" if replica.get("current") else "outdated"]
+    if replica.get("offline"):
+        parts.append("OFFLINE")
+    active_ns = int(replica.get("active", 0))
+    # A server that was never heard of is told as the largest number there is.
+    parts.append(f"seen {human_duration(active_ns)} ago" if 0 < active_ns < NEVER_NS else "not seen")
+    if lag := int(replica.get("lag", 0)):
+        parts.append(f"{human_count(lag)} operation{'' if lag == 1 else 's'} behind")
+    return ", ".join(parts)
 
 
 def servers(cluster: Cluster) -> list[str]:

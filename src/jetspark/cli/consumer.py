@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from jetspark.cli import consumer_control, consumer_graph, consumer_look, consumer_make, consumer_messages
+from jetspark.cli import (
+    consumer_cluster,
+    consumer_control,
+    consumer_graph,
+    consumer_look,
+    consumer_make,
+    consumer_messages,
+)
 from jetspark.cli.consumer_group import consumer
 
-__all__ = ["consumer", "consumer_control", "consumer_graph", "consumer_look", "consumer_make", "consumer_messages"]
+__all__ = [
+    "consumer",
+    "consumer_cluster",
+    "consumer_control",
+    "consumer_graph",
+    "consumer_look",
+    "consumer_make",
+    "consumer_messages",
+]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -16,6 +17,8 @@ from jetspark.cli.names import consumer_argument, pick_consumer, pick_stream, st
 from jetspark.cli.output import echo, emit_json, show_table
 from jetspark.cli.stream_show import api_level, plain_document, word
 from jetspark.client.infos import ConsumerInfo
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 names_option = click.option("--names", "-n", is_flag=True, help="Show just the names")
 select_option = click.option("--no-select", is_flag=True, help="Do not offer a list to choose from")
@@ -143,21 +146,34 @@ def _report_row(one: ConsumerInfo, messages: int, *, raw: bool) -> tuple[str, ..
     )
 
 
+# The conditions of `find`, which `cluster balance` takes too.
+_CONDITIONS: Final = (
+    click.option("--pull", is_flag=True, help="Pull consumers"),
+    click.option("--push", is_flag=True, help="Push consumers"),
+    click.option("--bound", is_flag=True, help="Push consumers with a subscriber, pull consumers with waiting pulls"),
+    click.option("--waiting", type=int, help="Fewer waiting pulls than this"),
+    click.option("--ack-pending", type=int, help="Fewer outstanding acks than this"),
+    click.option("--pending", type=int, help="Fewer unprocessed messages than this"),
+    click.option("--idle", type=DURATION, help="No delivery for so long"),
+    click.option("--created", type=DURATION, help="Created longer ago than this"),
+    click.option("--replicas", type=int, help="At most so many replicas"),
+    click.option("--leader", metavar="SERVER", help="Led by this server"),
+    click.option("--api-level", type=int, help="Needs at least this API level"),
+    click.option("--pinned", is_flag=True, help="Every priority group has a pinned client"),
+    click.option("--invert/--no-invert", default=False, help="Those that do not match"),
+)
+
+
+def find_options(decorated: Decorated) -> Decorated:
+    """What `matches` asks for, as options; without one, everything matches."""
+    for option in reversed(_CONDITIONS):
+        decorated = option(decorated)
+    return decorated
+
+
 @consumer.verb("find", aliases=("query",))
 @stream_argument
-@click.option("--pull", is_flag=True, help="Pull consumers")
-@click.option("--push", is_flag=True, help="Push consumers")
-@click.option("--bound", is_flag=True, help="Push consumers with a subscriber, pull consumers with waiting pulls")
-@click.option("--waiting", type=int, help="Fewer waiting pulls than this")
-@click.option("--ack-pending", type=int, help="Fewer outstanding acks than this")
-@click.option("--pending", type=int, help="Fewer unprocessed messages than this")
-@click.option("--idle", type=DURATION, help="No delivery for so long")
-@click.option("--created", type=DURATION, help="Created longer ago than this")
-@click.option("--replicas", type=int, help="At most so many replicas")
-@click.option("--leader", metavar="SERVER", help="Led by this server")
-@click.option("--api-level", type=int, help="Needs at least this API level")
-@click.option("--pinned", is_flag=True, help="Every priority group has a pinned client")
-@click.option("--invert/--no-invert", default=False, help="Show those that do not match")
+@find_options
 @names_option
 @pass_settings
 def find(settings: Settings, /, stream: str | None, invert: bool, names: bool, **wanted: Any) -> None:

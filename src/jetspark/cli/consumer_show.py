@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jetspark.api.timestamps import format_duration
+from jetspark.cli.clusters import add_cluster
 from jetspark.cli.durations import ago, human_count, human_duration, human_size, local_time, now_ns, wire_ns
 from jetspark.cli.output import Sheet
 from jetspark.cli.stream_show import add_host, user_metadata, word, yes_no
@@ -27,13 +28,7 @@ def consumer_sheet(info: ConsumerInfo) -> Sheet:
         sheet.section("Metadata")
         for key, value in sorted(metadata.items()):
             sheet.row(key, value)
-    if info.cluster and info.cluster.get("name"):
-        sheet.section("Cluster Information")
-        sheet.row("Name", info.cluster["name"])
-        sheet.row_if("Leader", info.cluster.get("leader", ""))
-        for replica in info.cluster.get("replicas") or []:
-            state = "current" if replica.get("current") else "outdated"
-            sheet.row("Replica", f"{replica.get('name', '')}, {state}")
+    add_cluster(sheet, info.cluster, "Raft Group")
     add_state(sheet, info)
     return sheet
 

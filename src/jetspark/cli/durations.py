@@ -72,9 +72,10 @@ def human_duration(duration_ns: int) -> str:
         return "-" + human_duration(-duration_ns)
     if duration_ns < SECOND_NS:
         return _below_a_second(duration_ns)
-    seconds = duration_ns // SECOND_NS
-    if seconds < 60:
+    if duration_ns < 60 * SECOND_NS:
         return f"{duration_ns / SECOND_NS:.2f}s"
+    # To the nearest second: an hour of which some microseconds have passed is still an hour.
+    seconds = (duration_ns + SECOND_NS // 2) // SECOND_NS
     minutes, second = divmod(seconds, 60)
     hours, minute = divmod(minutes, 60)
     days, hour = divmod(hours, 24)
@@ -90,6 +91,13 @@ def _below_a_second(duration_ns: int) -> str:
     if duration_ns >= 1_000:
         return f"{duration_ns / 1_000:.3f}".rstrip("0").rstrip(".") + "µs"
     return f"{duration_ns}ns" if duration_ns else "0s"
+
+
+def human_trip(duration_ns: int) -> str:
+    """A round trip, where a part of a millisecond matters: `147.2µs`, `1.59ms`, `1.20s`."""
+    if duration_ns >= SECOND_NS:
+        return f"{duration_ns / SECOND_NS:.2f}s"
+    return f"{duration_ns / 1_000_000:.2f}ms" if duration_ns >= 1_000_000 else f"{duration_ns / 1_000:.1f}µs"
 
 
 def human_size(size_bytes: float) -> str:

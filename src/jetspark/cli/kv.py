@@ -22,6 +22,7 @@ from jetspark.cli.buckets import (
     storage_option,
     stream_settings,
 )
+from jetspark.cli.clusters import add_cluster
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Settings, pass_settings
 from jetspark.cli.durations import (
@@ -276,6 +277,7 @@ def _show(found: StreamInfo, settings: Settings) -> None:
         states = {state.get("name"): state for state in found.sources or ()}
         for source in config.sources:
             _add_origin(sheet, "Source Bucket", source, states.get(source.name, {}))
+    add_cluster(sheet, found.cluster, "Cluster Group")
     sheet.show()
 
 

@@ -16,7 +16,7 @@ from click.shell_completion import CompletionItem
 
 from jetspark import __version__, _build
 from jetspark.cli.context import Noun
-from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, failure
+from jetspark.cli.errors import FAILED, INTERRUPTED, CliError, UsageError, failure
 from jetspark.cli.output import no_color, note
 from jetspark.errors import JetsparkError
 
@@ -41,6 +41,8 @@ COMMANDS: Final = {
     "completion": Entry("completion", "completion", "Shell completion for bash, zsh and fish."),
     "consumer": Entry("consumer", "consumer", "JetStream consumers.", ("con", "obs", "c")),
     "context": Entry("contexts", "contexts", "Configuration contexts, shared with `nats`.", ("ctx",)),
+    "counter": Entry("counter", "counter", "Counters that many add to, kept in a stream.", ("ctr",)),
+    "errors": Entry("error_list", "errors", "What the errors of the JetStream API mean.", ("err", "error")),
     "events": Entry("events", "events", "Show advisories and events.", ("event", "e")),
     "kv": Entry("kv", "kv", "Key-value buckets."),
     "object": Entry("object_store", "object_store", "Object stores.", ("obj",)),
@@ -54,6 +56,12 @@ COMMANDS: Final = {
     "subscribe": Entry("subscribe", "subscribe", "Show messages as they come.", ("sub",)),
     "top": Entry("top", "top", "Live statistics of a server's connections."),
 }
+
+
+# Nouns of `nats` that are not here; `docs/cli.md` has the table of differences.
+NATS_ONLY: Final = frozenset(
+    ("audit", "auth", "cheat", "latency", "micro", "plugins", "schema", "service", "trace", "traffic")
+)
 
 
 def missing_package(name: str, entry: Entry, package: str) -> CliError:
@@ -95,6 +103,16 @@ class Root(Noun):
         command = getattr(module, entry.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the noun; one that only `nats` has is said to be that."""
+        if not ctx.resilient_parsing and args[0] in NATS_ONLY:
+            raise UsageError(
+                f"{args[0]!r} is a command of `nats` that jetspark does not have", hint=f"Use nats {args[0]}."
+            )
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the nouns without loading them."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from jetspark.cli.clusters import servers
 from jetspark.cli.context import settings_of
 from jetspark.cli.explain import no_consumer_named, no_stream_named
 from jetspark.cli.prompts import choose
@@ -59,6 +60,19 @@ def complete_consumer(ctx: click.Context, param: click.Parameter, incomplete: st
         return []
     names = from_server(ctx, lambda jetstream: jetstream.stream_handle(stream).consumer_names())
     return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_peer(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Servers that have the stream, or the consumer, named before."""
+    stream, consumer = (str(ctx.params.get(name) or "") for name in ("stream", "consumer"))
+    if not stream:
+        return []
+
+    def ask(jetstream: JetStream) -> list[str]:
+        named = jetstream.stream_handle(stream)
+        return servers((named.consumer(consumer).cached_info if consumer else named.info()).cluster)
+
+    return [name for name in from_server(ctx, ask) if name.startswith(incomplete)]
 
 
 def _keep_show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:

@@ -29,6 +29,7 @@ from jetspark.cli.buckets import (
     storage_option,
     stream_settings,
 )
+from jetspark.cli.clusters import add_cluster
 from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Noun, Settings, pass_settings
 from jetspark.cli.durations import SIZE, ago, human_count, human_size, local_time, wire_ns
@@ -260,6 +261,7 @@ def _show_bucket(found: StreamInfo, settings: Settings) -> None:
     sheet.section("Configuration")
     sheet.row("Bucket Name", name)
     add_limits(sheet, found)
+    add_cluster(sheet, found.cluster, "Cluster Group")
     sheet.show()
 
 
@@ -298,7 +300,6 @@ def _show_object(found: ObjectInfo, settings: Settings) -> None:
         emit_json(object_document(found))
         return
     sheet = Sheet(f"Object information for {found.bucket} > {found.name}")
-    sheet.section("Configuration")
     sheet.row_if("Description", found.description)
     sheet.row("Size", human_size(found.size))
     sheet.row("Modification Time", local_time(found.timestamp_ns))

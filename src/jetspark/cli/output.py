@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Wide enough that a table in a pipe is never folded.
 PIPE_WIDTH = 4096
-# Longer words of a table (subjects, ids) may be broken where the terminal is narrow.
-WORD_WIDTH_MAX = 20
 # Of the schemes --colors takes, those that are a colour.
 COLORS: Final = ("blue", "cyan", "green", "magenta", "red", "yellow")
 
@@ -126,23 +124,15 @@ def show_table(
     if not listed and empty:
         echo(empty)
         return
+    from jetspark.cli.table_fit import fit
+
     shown = console()
-    if shown.width < _least_width(columns, listed):
-        # First what says nothing goes, then the table.
-        used = [index for index in range(len(columns)) if any(str(row[index]) for row in listed)]
-        columns = [columns[index] for index in used]
-        listed = [[row[index] for index in used] for row in listed]
-        if shown.width < _least_width(columns, listed):
-            _show_sheets(title, columns, listed)
-            return
-    shown.print(table(title, columns, listed, right=right))
-
-
-def _least_width(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> int:
-    """How wide a terminal must be for a table in which no word is broken, long names aside."""
-    cells = zip(columns, *rows, strict=True)
-    longest = (max((len(word) for cell in column for word in str(cell).split()), default=0) for column in cells)
-    return sum(min(width, WORD_WIDTH_MAX) + 3 for width in longest) + 1
+    found = fit(columns, listed, shown.width)
+    if found is None:
+        _show_sheets(title, columns, listed)
+    else:
+        made = table(title, found.columns, found.rows, right=right, widths=found.widths, is_lined=found.is_lined)
+        shown.print(made)
 
 
 def _show_sheets(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -157,24 +147,38 @@ def _show_sheets(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    right: Sequence[str] = (),
+    widths: Sequence[int] = (),
+    is_lined: bool = True,
 ) -> RenderableType:
-    """Rows under column names, to be printed or to be part of a picture."""
+    """Rows under column names, to be printed or to be part of a picture. `widths` are the columns' own, in characters;
+    a table that is not lined has spaces between its columns.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     scheme = color_scheme()
+    lines = box.DOUBLE if scheme == "double" else box.ROUNDED
     made = Table(
         title=title or None,
-        box=box.DOUBLE if scheme == "double" else box.ROUNDED,
+        box=lines if is_lined else box.SIMPLE_HEAD,
+        show_edge=is_lined,
+        pad_edge=is_lined,
+        # The box has a space between two columns: with one more they stand apart.
+        padding=(0, 1) if is_lined else (0, 1, 0, 0),
         border_style=scheme if scheme in COLORS else None,
         title_style="bold",
         header_style="bold",
         min_width=len(title),
     )
-    for name in columns:
-        made.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for index, name in enumerate(columns):
+        width = widths[index] if widths else None
+        made.add_column(name, justify="right" if name in right else "left", overflow="fold", width=width)
     for row in rows:
         # Text, not str: square brackets in a name are no markup.
         made.add_row(*(Text(str(cell)) for cell in row))

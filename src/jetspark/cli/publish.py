@@ -24,7 +24,7 @@ from jetspark.cli.connect import jetstream
 from jetspark.cli.context import Command, Settings, pass_settings
 from jetspark.cli.durations import DURATION, SECOND_NS, human_count, human_size, now_ns
 from jetspark.cli.errors import UsageError
-from jetspark.cli.output import echo, emit_json_line
+from jetspark.cli.output import emit_json_line, note
 from jetspark.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -163,7 +163,10 @@ def _sent(
 
 
 class Report:
-    """What is told about publishing: a line each for a few messages, one line for many."""
+    """What is told about publishing: a line each for a few messages, one line for many.
+
+    All of it is about the doing, so in words it goes to stderr, as with `nats`; with --json it is the result.
+    """
 
     def __init__(self, settings: Settings, *, quiet: bool, many: bool) -> None:
         self._json = settings.json
@@ -183,15 +186,15 @@ class Report:
         if self._json:
             emit_json_line({"subject": message.subject, "bytes": len(message.data), **_ack_document(ack)})
         elif not self.many:
-            echo(f'Published {len(message.data)} bytes to "{message.subject}"')
+            note(f'Published {len(message.data)} bytes to "{message.subject}"')
             if ack is not None:
-                echo(_ack_line(ack))
+                note(_ack_line(ack))
 
     def end(self) -> None:
         """All are sent."""
         if self.many and not self._quiet and not self._json:
             size = human_size(self._bytes)
-            echo(f'Published {human_count(self._count)} messages ({size}) to "{self._subject}"')
+            note(f'Published {human_count(self._count)} messages ({size}) to "{self._subject}"')
 
 
 def _ack_document(ack: PubAck | None) -> dict[str, Any]:

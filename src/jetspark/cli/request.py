@@ -24,7 +24,7 @@ from jetspark.cli.bodies import (
 )
 from jetspark.cli.connect import connected
 from jetspark.cli.context import Command, Settings, pass_settings
-from jetspark.cli.durations import DURATION, SECOND_NS, human_duration
+from jetspark.cli.durations import DURATION, SECOND_NS, human_trip
 from jetspark.cli.errors import TIMED_OUT, CliError, UsageError
 from jetspark.cli.messages import raw_option, received_document, show_headers, translate_option, translated
 from jetspark.cli.output import echo, emit_json_line, note, text_of, warn, write_bytes
@@ -132,7 +132,7 @@ def _show_answer(answer: Msg, took_ns: int, *, raw: bool, as_json: bool, transla
     elif raw:
         write_bytes(translated(answer.data, translate) + b"\n")
     else:
-        note(f"Received with rtt {human_duration(took_ns)}")
+        note(f"Received with rtt {human_trip(took_ns)}")
         show_headers(answer.headers)
         echo(text_of(translated(answer.data, translate)) + "\n")
 
@@ -159,7 +159,7 @@ def reply(
     headers: tuple[str, ...],
     count: int,
 ) -> None:
-    """Answer the requests on SUBJECT; end with Ctrl-C.
+    """Answer the requests on SUBJECT, with what came unless told otherwise; end with Ctrl-C.
 
     \b
     jetspark reply help.please "I can help"
@@ -168,12 +168,14 @@ def reply(
     In a body {{Request}} is the request's data and {{Count}} its number; in a command {{1}} is what the second token
     of the subject was, and so on. A command also finds NATS_REQUEST_SUBJECT and NATS_REQUEST_BODY in its environment.
     """
-    if sum((body is not None, echoes, command is not None)) != 1:
+    if sum((body is not None, echoes, command is not None)) > 1:
         raise UsageError("say what to reply: one of BODY, --echo and --command")
+    # As with `nats`: without a word on what to reply it is an echo.
+    echoes = body is None and command is None
     fixed, filled, chance, number = read_headers(headers), Templates(), random.Random(), 0
     with connected() as connection, connection.subscribe(subject, queue=queue_group) as subscription:
         connection.flush()
-        note(f'Listening on "{subject}" in group "{queue_group}"')
+        note(f'Listening on "{subject}" in group "{queue_group}"' + (", sending back what comes" if echoes else ""))
         for message in subscription:
             number += 1
             if not settings.json:

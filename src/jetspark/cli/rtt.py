@@ -17,7 +17,7 @@ import click
 from jetspark.api.timestamps import format_time
 from jetspark.cli.connect import DEFAULT_SERVER, connect_options, effective, shown_servers
 from jetspark.cli.context import Command, Settings, pass_settings
-from jetspark.cli.durations import human_duration, now_ns
+from jetspark.cli.durations import human_trip, now_ns
 from jetspark.cli.errors import NO_CONNECTION, CliError
 from jetspark.cli.output import echo, emit_json
 from jetspark.errors import JetsparkError
@@ -93,7 +93,7 @@ def rtt(settings: Settings, iterations: int) -> None:
         for server in found:
             echo(f"{server['url']}:\n")
             for row in server["results"]:
-                trip = human_duration(row["rtt"]) if "rtt" in row else f"failed: {row['error']}"
+                trip = human_trip(row["rtt"]) if "rtt" in row else f"failed: {row['error']}"
                 echo(f"{row['address']:>{width}}: {trip}")
             echo()
     if all("error" in row for row in rows):

@@ -4,8 +4,34 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Final
 
 import click
+
+from jetspark.cli.errors import UsageError
+
+# What `nats server` does with servers that run; nats-server takes no words but flags.
+NATS_VERBS: Final = frozenset(
+    [
+        "account",
+        "acct",
+        "check",
+        "cluster",
+        "config",
+        "generate",
+        "graph",
+        "info",
+        "list",
+        "ls",
+        "mappings",
+        "passwd",
+        "ping",
+        "report",
+        "request",
+        "req",
+        "watch",
+    ]
+)
 
 
 class RawCommand(click.Command):
@@ -24,5 +50,8 @@ class RawCommand(click.Command):
 @click.pass_context
 def server(ctx: click.Context) -> None:
     """Run the JetStream server. Takes nats-server's flags."""
+    if ctx.args and ctx.args[0] in NATS_VERBS:
+        hint = f"Use `nats server {' '.join(ctx.args)}`; jetspark top and jetspark account report show numbers."
+        raise UsageError("jetspark server runs a server and does not manage others", hint=hint)
     run = importlib.import_module("jetspark.server.run")
     sys.exit(run.main(ctx.args))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from jetspark.cli import stream_graph, stream_look, stream_make, stream_messages, stream_report, stream_transfer
+from jetspark.cli import (
+    stream_cluster,
+    stream_graph,
+    stream_look,
+    stream_make,
+    stream_messages,
+    stream_report,
+    stream_transfer,
+)
 from jetspark.cli.stream_group import stream
 
 __all__ = [
     "stream",
+    "stream_cluster",
     "stream_graph",
     "stream_look",
     "stream_make",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -23,6 +24,8 @@ from jetspark.cli.stream_show import (
     stream_sheet,
 )
 from jetspark.client.infos import StreamInfo
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 names_option = click.option("--names", "-n", is_flag=True, help="Show just the names")
 
@@ -90,20 +93,33 @@ def show_state(found: StreamInfo) -> None:
     sheet.show()
 
 
+# The conditions of `find`, which `cluster balance` takes too.
+_CONDITIONS: Final = (
+    click.option("--empty", is_flag=True, help="Streams without messages"),
+    click.option("--idle", type=DURATION, help="Streams with no new messages for so long"),
+    click.option("--created", type=DURATION, help="Streams created longer ago than this"),
+    click.option("--consumers", type=int, help="Streams with fewer consumers than this"),
+    click.option("--subject", default="", help="Streams with matching subjects"),
+    click.option("--replicas", type=int, help="Streams with at most so many replicas"),
+    click.option("--server-name", type=PATTERN, help="Streams on a server whose name matches"),
+    click.option("--cluster", type=PATTERN, help="Streams in a cluster whose name matches"),
+    click.option("--leader", metavar="SERVER", help="Streams that this server leads"),
+    click.option("--api-level", type=int, help="Streams that need at least this API level"),
+    click.option("--sourced", is_flag=True, help="Streams that source data from others"),
+    click.option("--mirrored", is_flag=True, help="Streams that mirror others"),
+    click.option("--invert/--no-invert", default=False, help="Those that do not match"),
+)
+
+
+def find_options(decorated: Decorated) -> Decorated:
+    """What `matches` asks for, as options; without one, everything matches."""
+    for option in reversed(_CONDITIONS):
+        decorated = option(decorated)
+    return decorated
+
+
 @stream.verb("find", aliases=("query",))
-@click.option("--empty", is_flag=True, help="Streams without messages")
-@click.option("--idle", type=DURATION, help="Streams with no new messages for so long")
-@click.option("--created", type=DURATION, help="Streams created longer ago than this")
-@click.option("--consumers", type=int, help="Streams with fewer consumers than this")
-@click.option("--subject", default="", help="Streams with matching subjects")
-@click.option("--replicas", type=int, help="Streams with at most so many replicas")
-@click.option("--server-name", type=PATTERN, help="Streams on a server whose name matches")
-@click.option("--cluster", type=PATTERN, help="Streams in a cluster whose name matches")
-@click.option("--leader", metavar="SERVER", help="Streams that this server leads")
-@click.option("--api-level", type=int, help="Streams that need at least this API level")
-@click.option("--sourced", is_flag=True, help="Streams that source data from others")
-@click.option("--mirrored", is_flag=True, help="Streams that mirror others")
-@click.option("--invert/--no-invert", default=False, help="Show those that do not match")
+@find_options
 @names_option
 @pass_settings
 def find(settings: Settings, /, subject: str, invert: bool, names: bool, **wanted: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jetspark.cli.clusters import add_cluster
 from jetspark.cli.durations import ago, human_count, human_duration, human_size, limit, local_time, wire_ns
 from jetspark.cli.output import Sheet
 from jetspark.client.infos import StreamInfo
@@ -57,7 +58,7 @@ def stream_sheet(info: StreamInfo) -> Sheet:
         for key, value in sorted(metadata.items()):
             sheet.row(key, value)
     _add_replication(sheet, info)
-    _add_cluster(sheet, info.cluster)
+    add_cluster(sheet, info.cluster, "Cluster Group")
     add_state(sheet, info)
     return sheet
 
@@ -123,22 +124,6 @@ def _add_replication(sheet: Sheet, info: StreamInfo) -> None:
         sheet.row("Last Seen", "never" if active_ns < 0 else human_duration(active_ns))
         if error := lag.get("error"):
             sheet.row("Error", f"{error.get('description', '')} ({error.get('err_code', 0)})")
-
-
-def _add_cluster(sheet: Sheet, cluster: dict[str, Any] | None) -> None:
-    if not cluster or not cluster.get("name"):
-        return
-    sheet.section("Cluster Information")
-    sheet.row("Name", cluster["name"])
-    sheet.row_if("Leader", cluster.get("leader", ""))
-    for replica in cluster.get("replicas") or []:
-        parts = [str(replica.get("name", "")), "current" if replica.get("current") else "outdated"]
-        if replica.get("offline"):
-            parts.append("OFFLINE")
-        parts.append(f"seen {human_duration(int(replica.get('active', 0)))} ago")
-        if replica.get("lag"):
-            parts.append(f"{human_count(int(replica['lag']))} operations behind")
-        sheet.row("Replica", ", ".join(parts))
 
 
 def api_level(metadata: dict[str, str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,10 @@ from jetspark.cli.backups import (
     back_up,
     backup_document,
     bring_back,
-    changed_backup,
     check_backup,
     patience_s,
+    placement,
+    placement_options,
 )
 from jetspark.cli.configurations import read_config_file
 from jetspark.cli.connect import jetstream
@@ -26,7 +26,6 @@ from jetspark.cli.names import complete_stream, pick_stream
 from jetspark.cli.output import echo, emit_json
 from jetspark.cli.progress import progress_bars, progress_option
 from jetspark.cli.stream_group import stream
-from jetspark.cli.stream_options import split_words
 from jetspark.cli.stream_show import plain_document, stream_sheet
 from jetspark.clock import SystemClock
 
@@ -66,8 +65,7 @@ def backup(settings: Settings, /, stream: str, target: str, progress: bool, **op
 @click.option(
     "--config", "config_file", metavar="FILE", type=click.Path(), help="Restore with this configuration instead"
 )
-@click.option("--cluster", help="Place the stream in a specific cluster")
-@click.option("--tag", "tags", multiple=True, help="Place the stream on servers with this tag")
+@placement_options
 @click.option("--replicas", type=int, help="How many replicas of the data to keep")
 @pass_settings
 def restore(
@@ -82,15 +80,11 @@ def restore(
     """Make a stream again from a backup folder, of this command or of `nats`."""
     folder = Path(source)
     check_backup(folder)
-    changes = read_config_file(config_file)
-    if cluster or tags:
-        changes["placement"] = {"cluster": cluster or "", "tags": split_words(tags)}
+    changes = {**read_config_file(config_file), **placement(cluster, tags)}
     if replicas is not None:
         changes["num_replicas"] = replicas
-    bars_shown = progress_bars(show=progress and not settings.json, unit="bytes")
-    with jetstream() as js, tempfile.TemporaryDirectory() as scratch, bars_shown as bars:
-        prepared = changed_backup(folder, Path(scratch), changes) if changes else folder
-        made = bring_back(js, prepared, bars, timeout_s=patience_s(settings))
+    with jetstream() as js, progress_bars(show=progress and not settings.json, unit="bytes") as bars:
+        made = bring_back(js, folder, bars, timeout_s=patience_s(settings), changes=changes)
     if settings.json:
         emit_json(plain_document(made.cached_info.raw))
         return

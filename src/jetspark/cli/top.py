@@ -229,15 +229,19 @@ def picture(before: Sample, after: Sample, wanted: Wanted) -> RenderableType:
 
 def _table(columns: tuple[str, ...], rows: list[list[str]], *, left: set[str]) -> RenderableType:
     from rich import box
+    from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE, header_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
-        table.add_column(name, justify="left" if name in left else "right", no_wrap=True)
+        # A row is a line: in a narrow terminal words are cut, and numbers stay whole below a heading of two lines.
+        is_text = name in left
+        heading = name if is_text else name.replace(" ", "\n")
+        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text, vertical="bottom")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
+        table.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    return Padding(table, (1, 0, 0, 0))
 
 
 @click.command("top", cls=Command)

@@ -16,6 +16,7 @@ from jetspark.client.aio.waiting import blocking
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError, JetStreamError, RequestTimeoutError
 from jetspark.client.infos import StreamInfo, read_answer
+from jetspark.client.unpacked import UnpackedCount
 
 if TYPE_CHECKING:
     from jetspark.client.aio.jetstream import JetStream
@@ -33,6 +34,8 @@ class BackupProgress:
     chunk_count: int
     byte_count: int
     is_done: bool
+    unpacked_byte_count: int = 0
+    """What a backup holds once it is unpacked, which is about `StreamState.bytes` at its end; 0 for a restore."""
 
 
 Progress = Callable[[BackupProgress], Any]
@@ -57,6 +60,7 @@ async def backup(
         answer = await jetstream.api_request(f"STREAM.SNAPSHOT.{stream.name}", document, timeout=timeout)
         file = await blocking(_write_settings, Path(folder), answer)
         chunk_count = byte_count = 0
+        unpacked = UnpackedCount()
         try:
             while True:
                 message = await subscription.next(seconds(timeout))
@@ -69,13 +73,14 @@ async def backup(
                 await blocking(file.write, message.data)
                 chunk_count += 1
                 byte_count += len(message.data)
+                unpacked.feed(message.data)
                 if message.reply_bytes:
                     await message.respond()
                 if progress is not None:
-                    progress(BackupProgress(chunk_count, byte_count, False))
+                    progress(BackupProgress(chunk_count, byte_count, False, unpacked.byte_count))
         finally:
             await blocking(file.close)
-    done = BackupProgress(chunk_count, byte_count, True)
+    done = BackupProgress(chunk_count, byte_count, True, unpacked.byte_count)
     if progress is not None:
         progress(done)
     return done
