@@ -23,6 +23,9 @@ ping_interval: "2h"
 jetstream {{ store_dir: "{store_dir}", max_mem: 100MB, max_file: 200MB{limits} }}
 {more}
 """
+# "error creating store for stream", and how often it is asked again.
+NO_STORE = 10049
+TRIES = 50
 _CONNECT = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
 
 
@@ -127,8 +130,12 @@ class Oracle:
 
     def api(self, verb: str, body: Body = b"") -> dict[str, Any]:
         """Ask the JetStream API and give back the parsed answer."""
-        _, answer = self.request(f"$JS.API.{verb}", body)
-        document: dict[str, Any] = json.loads(answer)
+        for _ in range(TRIES):
+            _, answer = self.request(f"$JS.API.{verb}", body)
+            document: dict[str, Any] = json.loads(answer)
+            # Its files of a stream that was deleted go a little later, and are in the way of one of the same name.
+            if document.get("error", {}).get("err_code") != NO_STORE:
+                break
         return document
 
     def remove_streams(self) -> None:

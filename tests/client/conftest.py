@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import time
 import uuid
@@ -94,9 +95,17 @@ class NatsServer:
             time.sleep(0.01)  # noqa: TID251 - the condition is waited for, not the time
         raise AssertionError(f"{self.kind} did not start: {log_path.read_text()}")
 
+    def freeze(self) -> None:
+        """From here on it answers nothing, and its connections stay. A signal is not there at once: wait for it."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
+            # A frozen one would not hear it.
+            self.process.send_signal(signal.SIGCONT)
             self.process.wait(10)
             self.process = None
 
