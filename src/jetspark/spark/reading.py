@@ -25,6 +25,7 @@ from jetspark.spark import columns, data_loss
 from jetspark.spark.connections import RETRY_WAIT_MAX_S, TRANSIENT_ERRORS, ask, is_final, jetstream
 from jetspark.spark.facts import replaces_only
 from jetspark.spark.source_options import CONSUMER, DIRECT
+from jetspark.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -213,6 +214,7 @@ class RangeReading:
 
 def read_range(options: Options, schema: StructType, part: InputPartition) -> Iterator[Any]:
     """The batches of a partition. Spark makes one without a range when there is nothing to read."""
+    begin_task()
     if not isinstance(part, RangePartition) or part.last < part.first:
         return iter(())
     return RangeReading(options, schema, part).batches()
