@@ -158,6 +158,8 @@ def test_two_different_streams_in_load_and_in_the_options_are_refused() -> None:
         read(path="RETURNS")
     with pytest.raises(BadOptionError, match=r"option stream.*orders.parquet"):
         source_options({"servers": "nats://h", "path": "orders.parquet"})
+    with pytest.raises(BadOptionError, match=r"option paths is Spark's own.*use option stream"):
+        source_options({"servers": "nats://h", "paths": "ORDERS"})
     with pytest.raises(BadOptionError, match="save or start names RETURNS and option stream ORDERS"):
         sink_options({**NEEDED, "path": "RETURNS"})
     assert sink_options({"servers": "nats://h", "path": "ORDERS"})["stream"] == "ORDERS"

@@ -146,7 +146,7 @@ def read_options(raw: Mapping[str, str], declared: Sequence[Option], side: str) 
     for spelled, text in raw.items():
         key = spelled.lower()
         if key in (PATH, PATHS):
-            named = text if key == PATH else ",".join(json.loads(text))
+            named = text if key == PATH else _joined(text)
             continue
         if (key in SPARKS_OWN and key not in spellings) or key.startswith(TABLE_PREFIX):
             continue
@@ -165,6 +165,13 @@ def read_options(raw: Mapping[str, str], declared: Sequence[Option], side: str) 
     options = Options(values, frozenset(given), secrets)
     check_connection_options(options)
     return options
+
+
+def _joined(paths: str) -> str:
+    try:
+        return ",".join(json.loads(paths))
+    except (ValueError, TypeError):
+        raise BadOptionError("option paths is Spark's own, for load with several names: use option stream") from None
 
 
 def _take_path(named: str, option: Option, side: str, values: dict[str, Any], given: dict[str, str]) -> None:

@@ -91,6 +91,8 @@ class RangeReading:
         self._next = part.first
         self._count = 0
         self._is_replicated = False
+        # Read in pieces, between which the stream may have been made again.
+        self._is_pieced = False
 
     def batches(self) -> Iterator[Any]:
         """Every batch of the range."""
@@ -146,6 +148,7 @@ class RangeReading:
         with scan:
             is_checked = False
             for batch in scan:
+                self._is_pieced = self._is_pieced or scan.piece_count > 1
                 if not is_checked and not self._is_same(stream):
                     return
                 is_checked = True
@@ -185,10 +188,9 @@ class RangeReading:
         """Everything that was there when the batch was planned has come, or has gone since."""
         part, options = self._part, self._options
         is_filtered = bool(options["subjects"])
-        if part.count is not None and not is_filtered:
-            missing = part.count - self._count
-            if missing <= 0:
-                return
+        missing = 1 if part.count is None or is_filtered else part.count - self._count
+        if missing <= 0 and not self._is_pieced:
+            return
         try:
             info = ask(options, lambda jetstream: jetstream.stream_info(part.stream))
         except StreamNotFoundError:
@@ -196,6 +198,8 @@ class RangeReading:
             return
         if part.created and info.created != part.created:
             data_loss.recreated(options, part.stream, part.created, info.created)
+            return
+        if missing <= 0:
             return
         stream_first = info.state.first_seq if info.state.messages else info.state.last_seq + 1
         has_lost_head = stream_first > part.first
