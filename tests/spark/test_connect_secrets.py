@@ -18,6 +18,14 @@ from spark.test_connect_client import environment
 
 SECRET = "hunter2-0cc175b9"
 
+# Each with what is left of it in front of the word that gives it away.
+MISSPELT = {
+    **dict.fromkeys(("passwrod", "pasword", "passwd", "passowrd", "pwd", "passphrase", "tokn", "toekn", "Tokne"), ""),
+    **dict.fromkeys(("secert", "secrt", "seed", "jwt", "creds", "nkey"), ""),
+    "user_credentials": "user_",
+    "nkeySecert": "",
+}
+
 _READ = """
 import sys
 from jetspark.spark import session
@@ -47,6 +55,10 @@ print(counts)
         (f"OPTIONS ('tls.keyPassword' = '{SECRET}', stream = 'S')", "OPTIONS ('tls.key-, stream = 'S')"),
         (f'OPTIONS (`token` "{SECRET}")', "OPTIONS (`-)"),
         ('key: "stream"  value: "S"', 'key: "stream"  value: "S"'),
+        # Names that are no options, but meant as secrets.
+        *((f'key: "{name}"  value: "{SECRET}"', "-") for name in MISSPELT),
+        *((f"OPTIONS ({name} '{SECRET}')", f"OPTIONS ({before}-)") for name, before in MISSPELT.items()),
+        ("WHERE passenger = 'a' AND section = 'b'", "WHERE passenger = 'a' AND section = 'b'"),
     ],
 )
 def test_what_is_hidden_is_the_secret_and_no_more(text: str, left: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 from jetspark.client.errors import BadOptionError
 from jetspark.errors import JetsparkError
 from jetspark.spark.options import CONNECTION_OPTIONS, Option
+from jetspark.spark.sink_options import sink_options
 from jetspark.spark.source import JetStreamDataSource
 from jetspark.spark.source_options import SOURCE_OPTIONS, check_batch, check_streaming, source_options
 
@@ -132,6 +133,36 @@ def test_an_empty_range_is_none_that_ends_before_it_begins() -> None:
 
 def test_subjects_that_another_one_covers_are_left_out() -> None:
     assert read(subjects="a.b, a.*, c, a.*.d, *.b, c.>, c")["subjects"] == ("a.*", "c", "a.*.d", "*.b", "c.>")
+
+
+@pytest.mark.parametrize(
+    ("given", "streams"),
+    [
+        ({"path": "ORDERS"}, ("ORDERS",)),
+        ({"path": "ORDERS, RETURNS"}, ("ORDERS", "RETURNS")),
+        ({"paths": '["ORDERS", "RETURNS"]'}, ("ORDERS", "RETURNS")),
+        ({"path": "ORDERS", "streams": "ORDERS"}, ("ORDERS",)),
+        # Where Spark keeps a table is no stream.
+        ({"path": "file:/warehouse/t", "provider": "jetstream", "stream": "ORDERS"}, ("ORDERS",)),
+    ],
+)
+def test_what_is_loaded_by_name_is_the_stream(given: dict[str, str], streams: tuple[str, ...]) -> None:
+    options = source_options({"servers": "nats://h", **given})
+
+    assert options["stream"] == streams
+    assert options.is_given("stream")
+
+
+def test_two_different_streams_in_load_and_in_the_options_are_refused() -> None:
+    with pytest.raises(BadOptionError, match="load names RETURNS and option stream ORDERS: give one of them"):
+        read(path="RETURNS")
+    with pytest.raises(BadOptionError, match=r"option stream.*orders.parquet"):
+        source_options({"servers": "nats://h", "path": "orders.parquet"})
+    with pytest.raises(BadOptionError, match=r"option paths is Spark's own.*use option stream"):
+        source_options({"servers": "nats://h", "paths": "ORDERS"})
+    with pytest.raises(BadOptionError, match="save or start names RETURNS and option stream ORDERS"):
+        sink_options({**NEEDED, "path": "RETURNS"})
+    assert sink_options({"servers": "nats://h", "path": "ORDERS"})["stream"] == "ORDERS"
 
 
 @pytest.mark.parametrize("missing", ["servers", "stream"])

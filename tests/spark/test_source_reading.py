@@ -22,6 +22,7 @@ from jetspark.client.sync import JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 from jetspark.spark.columns import check_schema, full_schema
 from jetspark.spark.connections import connection, drop_all, retrying
+from jetspark.spark.data_loss import DataLossError
 from jetspark.spark.source_options import source_options
 from jetspark.testing.processes import ServerProcess
 from spark.conftest import fill, running, url_of
@@ -211,6 +212,25 @@ def test_a_read_goes_on_in_mid_range_after_the_server_was_killed(
         read += batch.to_pylist()
 
     assert sequences(read) == list(range(1, 3001))
+
+
+@pytest.mark.parametrize("mode", ["consumer", "direct"])
+def test_a_stream_that_is_made_again_in_mid_range_is_not_taken_for_the_old_one(
+    url: str, js: JetStream, stream: Stream, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jetspark.client.sync.scanning.IN_FLIGHT_ROWS", 400)
+    monkeypatch.setattr("jetspark.client.sync.scanning.DIRECT_PART_ROWS", 200)
+    fill(stream, 3000)
+    query = Query(url, stream.name, startingOffsets="earliest", readMode=mode, batchSize="200")
+    start, end = query.plan()
+    rows = query.reader.read(query.reader.partitions(start, end)[0])
+    next(rows)
+
+    js.delete_stream(stream.name)
+    fill(js.create_stream(stream.name, subjects=[f"{stream.name}.>"], allow_direct=True), 3000, text="another {}")
+
+    with pytest.raises(DataLossError, match=r"was created .* and is now one created"):
+        list(rows)
 
 
 def test_a_task_that_takes_its_time_is_not_taken_for_a_silent_server(

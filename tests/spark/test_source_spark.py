@@ -152,6 +152,13 @@ def test_mistakes_are_told_on_the_driver_before_anything_runs(spark: SparkSessio
         spark.read.format("jetstream").schema("seq long").options(servers=our_url, stream="ORDERS").load().count()
 
 
+def test_a_stream_is_loaded_by_its_name(spark: SparkSession, our_url: str) -> None:
+    assert spark.read.format("jetstream").option("servers", our_url).load("ORDERS").count() == 100
+    assert spark.read.format("jetstream").option("servers", our_url).load(["ORDERS"]).count() == 100
+    with pytest.raises(Exception, match="load names ORDERS and option stream OTHER"):
+        spark.readStream.format("jetstream").options(servers=our_url, stream="OTHER").load("ORDERS")
+
+
 def test_a_view_keeps_its_options_and_a_table_says_what_it_misses(spark: SparkSession, our_url: str) -> None:
     spark.sql(f"CREATE TEMPORARY VIEW orders USING jetstream OPTIONS (servers '{our_url}', stream 'ORDERS')")
 

@@ -9,6 +9,7 @@ itself hides options whose name says password, token or secret, which is why the
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,11 @@ WRITE = "write"
 BOTH = (READ, WRITE)
 
 # Spark adds these to what the user gave; they are no mistake of the user's.
-SPARKS_OWN = ("queryname", "checkpointlocation", "path", "provider", "location", "owner", "is_managed_location")
+SPARKS_OWN = ("queryname", "checkpointlocation", "provider", "location", "owner", "is_managed_location")
+# What stands in load(...), save(...) or start(...), and several of them as JSON.
+PATH, PATHS = "path", "paths"
+# With these a path is where Spark keeps a table, which it does not ask the user for.
+OF_TABLES = ("provider", "location", "is_managed_location")
 # CREATE TABLE repeats every option with this in front.
 TABLE_PREFIX = "option."
 PREFIX = "nats."
@@ -137,8 +142,12 @@ def read_options(raw: Mapping[str, str], declared: Sequence[Option], side: str) 
     spellings = {text.lower(): option for option in declared for text in (option.name, *option.also)}
     values = {option.key: option.default for option in declared}
     given: dict[str, str] = {}
+    named = ""
     for spelled, text in raw.items():
         key = spelled.lower()
+        if key in (PATH, PATHS):
+            named = text if key == PATH else _joined(text)
+            continue
         if (key in SPARKS_OWN and key not in spellings) or key.startswith(TABLE_PREFIX):
             continue
         option = spellings.get(key) or spellings.get(key.removeprefix(PREFIX))
@@ -150,10 +159,30 @@ def read_options(raw: Mapping[str, str], declared: Sequence[Option], side: str) 
             raise BadOptionError(f"option {option.name} is given twice, as {given[option.key]} and as {spelled}")
         given[option.key] = key
         values[option.key] = read_value(option, text)
+    if named and not any(spelled.lower() in OF_TABLES for spelled in raw):
+        _take_path(named, spellings["stream"], side, values, given)
     secrets = frozenset(option.key for option in declared if option.is_secret)
     options = Options(values, frozenset(given), secrets)
     check_connection_options(options)
     return options
+
+
+def _joined(paths: str) -> str:
+    try:
+        return ",".join(json.loads(paths))
+    except (ValueError, TypeError):
+        raise BadOptionError("option paths is Spark's own, for load with several names: use option stream") from None
+
+
+def _take_path(named: str, option: Option, side: str, values: dict[str, Any], given: dict[str, str]) -> None:
+    """What is loaded or saved by name is a stream: another way to say option stream, and not another stream."""
+    value = read_value(option, named)
+    if option.key in given and values[option.key] != value:
+        asked = values[option.key] if isinstance(values[option.key], str) else ", ".join(values[option.key])
+        where = "load" if side == READ else "save or start"
+        raise BadOptionError(f"{where} names {named} and option stream {asked}: give one of them")
+    values[option.key] = value
+    given[option.key] = PATH
 
 
 def read_value(option: Option, text: str) -> Any:

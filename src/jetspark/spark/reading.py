@@ -25,6 +25,7 @@ from jetspark.spark import columns, data_loss
 from jetspark.spark.connections import RETRY_WAIT_MAX_S, TRANSIENT_ERRORS, ask, is_final, jetstream
 from jetspark.spark.facts import replaces_only
 from jetspark.spark.source_options import CONSUMER, DIRECT
+from jetspark.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -90,6 +91,8 @@ class RangeReading:
         self._next = part.first
         self._count = 0
         self._is_replicated = False
+        # Read in pieces, between which the stream may have been made again.
+        self._is_pieced = False
 
     def batches(self) -> Iterator[Any]:
         """Every batch of the range."""
@@ -145,6 +148,7 @@ class RangeReading:
         with scan:
             is_checked = False
             for batch in scan:
+                self._is_pieced = self._is_pieced or scan.piece_count > 1
                 if not is_checked and not self._is_same(stream):
                     return
                 is_checked = True
@@ -184,10 +188,9 @@ class RangeReading:
         """Everything that was there when the batch was planned has come, or has gone since."""
         part, options = self._part, self._options
         is_filtered = bool(options["subjects"])
-        if part.count is not None and not is_filtered:
-            missing = part.count - self._count
-            if missing <= 0:
-                return
+        missing = 1 if part.count is None or is_filtered else part.count - self._count
+        if missing <= 0 and not self._is_pieced:
+            return
         try:
             info = ask(options, lambda jetstream: jetstream.stream_info(part.stream))
         except StreamNotFoundError:
@@ -195,6 +198,8 @@ class RangeReading:
             return
         if part.created and info.created != part.created:
             data_loss.recreated(options, part.stream, part.created, info.created)
+            return
+        if missing <= 0:
             return
         stream_first = info.state.first_seq if info.state.messages else info.state.last_seq + 1
         has_lost_head = stream_first > part.first
@@ -213,6 +218,7 @@ class RangeReading:
 
 def read_range(options: Options, schema: StructType, part: InputPartition) -> Iterator[Any]:
     """The batches of a partition. Spark makes one without a range when there is nothing to read."""
+    begin_task()
     if not isinstance(part, RangePartition) or part.last < part.first:
         return iter(())
     return RangeReading(options, schema, part).batches()

@@ -60,7 +60,9 @@ class JetStreamDataSource(DataSource):
 
     def _read_options(self) -> Options:
         from jetspark.spark.source_options import source_options
+        from jetspark.spark.worker_process import begin_task
 
+        begin_task()
         return source_options(self.options)
 
     def __repr__(self) -> str:

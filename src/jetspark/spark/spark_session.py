@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Spark Connect writes each request into its events and its page of the UI, options and SQL with them, and hides what
-# this setting matches: options that are named as secrets, in the text of a request and in SQL.
+# this setting matches: options that are named as secrets, in the text of a request and in SQL. It does so before the
+# source is asked, so names that are no options here but were meant as secrets (passwrod, seed) count as well.
 REDACTION_SETTING = "spark.sql.redaction.string.regex"
+_SECRET = r"""(?:pa?s+\w{0,2}w\w{0,2}r?d|passphrase|pwd|to?e?ke?n|tokne|se?c(?:re?|er?)t|cred|seed|jwt|nkey)"""
 REDACTION = (
-    r"""(?i)key: "[^"]*(?:password|token|secret)[^"]*"\s*value: "(?:\\.|[^"\\])*\"?"""
-    r"""|(?:password|token|secret)\w*[\\'"`]*[\s=]*\\?(['"]).*?\\?\1"""
+    rf"""(?i)key: "[^"]*{_SECRET}[^"]*"\s*value: "(?:\\.|[^"\\])*\"?"""
+    rf"""|{_SECRET}\w*[\\'"`]*[\s=]*\\?(['"]).*?\\?\1"""
 )
 # With Spark's own default a batch that runs again may find its rows in other partitions than before, and a sink that
 # knows a row by its place cannot tell it from another row that is equal.

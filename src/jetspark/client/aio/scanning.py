@@ -170,6 +170,8 @@ class ArrowScan(OrderedArrowConsuming):
         self._next_direct = 0
         self._failed_tries = 0
         self._silence_max_s = silence_max_s
+        # How many consumers or direct gets it has taken so far: between two of them the stream may have become another.
+        self.piece_count = 0
         self._heard_rows = 0
         self._heard_s = self._link.now()
 
@@ -228,6 +230,7 @@ class ArrowScan(OrderedArrowConsuming):
 
     async def _restart(self) -> None:
         await super()._restart()
+        self.piece_count += 1
         if self._is_made and self._ordered.cached_info.num_pending == 0:
             self._sink.finished = True
 
@@ -330,6 +333,7 @@ class ArrowScan(OrderedArrowConsuming):
     async def _direct_rows(self, first: int, last: int) -> list[dict[str, Any]] | None:
         """One answer, whole; None when it did not come whole."""
         link, stream = self._link, self._stream
+        self.piece_count += 1
         document: dict[str, Any] = {"seq": first, "batch": last - first + 1}
         if len(self._subjects) == 1:
             document["next_by_subj"] = self._subjects[0]
