@@ -172,8 +172,10 @@ class DrainTimeoutError(RequestTimeoutError):
 class NoRespondersError(ClientError):
     """Nobody listens on the subject of a request."""
 
+    what_is_missing = "no responders"
+
     def __init__(self, subject: str) -> None:
-        super().__init__(f"no responders on {subject}")
+        super().__init__(f"{self.what_is_missing} on {subject}")
         self.subject = subject
 
 
@@ -186,7 +188,7 @@ class JetStreamError(ClientError):
 
 
 class PublishError(JetStreamError):
-    """A message was not acknowledged. `may_be_stored` tells whether it may be in the stream all the same."""
+    """A message was not acknowledged. `may_be_stored` tells whether it may be in the stream anyway."""
 
     may_be_stored: bool = False
 
@@ -224,7 +226,9 @@ class FastBatchEndedError(PublishError):
 
 
 class NoStreamError(PublishError, NoRespondersError):
-    """No stream takes the subject."""
+    """No stream takes messages on the subject."""
+
+    what_is_missing = "no stream takes messages"
 
 
 class PullError(JetStreamError):
