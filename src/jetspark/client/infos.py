@@ -37,7 +37,7 @@ def _bad(kind: str, raw: object, error: Exception) -> JetStreamError:
 
 @dataclass(frozen=True, slots=True)
 class PubAck:
-    """The stream has it."""
+    """The acknowledgement of a publish: the message is in the stream."""
 
     stream: str
     seq: int
@@ -75,7 +75,7 @@ def parse_pub_ack(document: bytes) -> PubAck:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A stream's settings and state."""
+    """Settings and state of a stream."""
 
     config: StreamConfig
     state: StreamState
@@ -111,7 +111,7 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class SequencePair:
-    """A position: in the consumer's deliveries and in the stream."""
+    """A position, as a consumer sequence (which counts deliveries) and as a stream sequence."""
 
     consumer_seq: int
     stream_seq: int
@@ -125,7 +125,7 @@ class SequencePair:
 
 @dataclass(frozen=True, slots=True)
 class PriorityGroupState:
-    """Who is pinned in a priority group; empty when nobody is."""
+    """The pinned client of a priority group; empty if there is none."""
 
     group: str
     pinned_client_id: str = ""
@@ -140,7 +140,7 @@ class PriorityGroupState:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerInfo:
-    """A consumer's settings and state."""
+    """Settings and state of a consumer."""
 
     stream_name: str
     name: str
@@ -161,7 +161,7 @@ class ConsumerInfo:
 
     @property
     def soonest_redelivery_s(self) -> float:
-        """How soon after its delivery a message may be delivered again; 0 when the settings are not known."""
+        """The shortest time in seconds after which a message may be delivered again; 0 if it is not known."""
         return min(self.config.backoff, default=self.config.ack_wait) / 1e9
 
     @classmethod
@@ -196,7 +196,7 @@ class ConsumerInfo:
 
 @dataclass(frozen=True, slots=True)
 class AccountInfo:
-    """What the account uses of JetStream and may use."""
+    """How much of JetStream an account uses, and its limits."""
 
     memory: int
     storage: int

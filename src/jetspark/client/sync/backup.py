@@ -29,7 +29,7 @@ CHUNK_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BackupProgress:
-    """How far a backup or restore has come."""
+    """The progress of a backup or restore."""
 
     chunk_count: int
     byte_count: int
