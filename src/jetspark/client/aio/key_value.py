@@ -46,12 +46,19 @@ class KeyValueEntry:
     """One value of a key, or a marker that it was deleted."""
 
     bucket: str
+    """The name of the bucket."""
     key: str
+    """The key."""
     value: bytes
+    """The value; empty if the key was deleted."""
     revision: int
+    """The revision: the sequence in the bucket's stream."""
     timestamp_ns: int
+    """When it was stored, in nanoseconds since 1970."""
     operation: str
+    """PUT, DEL or PURGE."""
     pending_count: int = 0
+    """In a watch: how many current values are still to come."""
 
     @property
     def is_deleted(self) -> bool:
@@ -64,10 +71,15 @@ class KeyValueStatus:
     """Settings and size of a bucket."""
 
     bucket: str
+    """The name of the bucket."""
     value_count: int
+    """Number of stored values, with history and markers."""
     byte_count: int
+    """Bytes used."""
     history: int
+    """Values kept for each key."""
     ttl_s: float
+    """Seconds a value is kept; 0 without a limit."""
 
 
 def check_bucket(bucket: str) -> str:

@@ -51,19 +51,33 @@ class ObjectInfo:
     """Name, size, checksum and other facts of an object. A link has a target instead of chunks."""
 
     name: str
+    """The name of the object."""
     bucket: str
+    """The name of the store."""
     nuid: str = ""
+    """The id of this version of the object."""
     size: int = 0
+    """Size in bytes."""
     chunks: int = 0
+    """Number of chunks."""
     digest: str = ""
+    """The checksum, as `SHA-256=…`."""
     timestamp_ns: int = 0
+    """When it was stored, in nanoseconds since 1970."""
     description: str = ""
+    """A free text."""
     headers: dict[str, list[str]] = field(default_factory=dict)
+    """Headers given to `put`."""
     metadata: dict[str, str] = field(default_factory=dict)
+    """Metadata given to `put`."""
     deleted: bool = False
+    """Whether it was deleted."""
     chunk_bytes: int = CHUNK_BYTES
+    """Size of a chunk."""
     link_bucket: str = ""
+    """For a link: the store it leads to."""
     link_name: str = ""
+    """For a link: the object it leads to; empty for a whole store."""
 
     @property
     def is_link(self) -> bool:
@@ -126,7 +140,9 @@ class ObjectResult:
     """The bytes of an object, and its info."""
 
     info: ObjectInfo
+    """What is known of the object."""
     data: bytes
+    """Its bytes; empty if they were written to a file."""
 
 
 def store_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:

@@ -32,8 +32,11 @@ class BackupProgress:
     """The progress of a backup or restore."""
 
     chunk_count: int
+    """Chunks so far."""
     byte_count: int
+    """Bytes so far."""
     is_done: bool
+    """Whether it is finished."""
 
 
 Progress = Callable[[BackupProgress], Any]

@@ -37,10 +37,15 @@ class StoredMsg:
     """A message as it is stored in a stream."""
 
     subject: str
+    """The subject."""
     seq: int
+    """The sequence in the stream."""
     data: bytes
+    """The payload."""
     headers: Headers
+    """The headers."""
     timestamp_ns: int
+    """When it was stored, in nanoseconds since 1970."""
 
 
 class Stream:
