@@ -1,20 +1,20 @@
-"""What the client raises, as one tree.
+"""The errors of the client, as a tree. In parentheses: other bases.
 
     JetsparkError
     ├── ClientError
     │   ├── ConnectionFailure
-    │   │   ├── NoServersError            no server of the pool could be reached
+    │   │   ├── NoServersError            no server could be reached
     │   │   ├── ConnectTimeoutError       (TimeoutError)
-    │   │   │   └── ServersTimeoutError   (NoServersError) none of several answered in time
+    │   │   │   └── ServersTimeoutError   (NoServersError)
     │   │   ├── AuthorizationError        the server refused the credentials
     │   │   ├── ConnectionClosedError     the connection was closed for good
-    │   │   ├── ConnectionLostError       it broke while an answer was awaited
+    │   │   ├── ConnectionLostError       lost while waiting for an answer
     │   │   ├── StaleConnectionError      the server stopped answering pings
-    │   │   └── SecureConnectionError     TLS was wanted or needed, and could not be had
-    │   ├── ServerError                   an -ERR that has no class of its own
+    │   │   └── SecureConnectionError     TLS is required and failed
+    │   ├── ServerError                   another error (-ERR) of the server
     │   │   └── PermissionsError
     │   ├── SlowConsumerError
-    │   ├── SubscriptionClosedError       it has ended, and everything was taken
+    │   ├── SubscriptionClosedError       it has ended
     │   ├── OutboundBufferError           too much was published while disconnected
     │   ├── MaxPayloadError
     │   ├── BadSubjectError, BadHeaderError, BadOptionError      (ValueError)
@@ -22,27 +22,27 @@
     │   │   ├── FlushTimeoutError
     │   │   └── DrainTimeoutError
     │   ├── NoRespondersError
-    │   ├── WrongLoopError                (RuntimeError) the connection belongs to another event loop
+    │   ├── WrongLoopError                (RuntimeError) another event loop
     │   └── JetStreamError
     │       ├── PublishError
-    │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
-    │       │   ├── PublishUnknownError   the connection broke or was closed; it may have been stored
-    │       │   ├── PublishNotSentError   (ConnectionClosedError) closed before it was sent; it is not stored
-    │       │   ├── PublishDeniedError    (PermissionsError) this user may not publish there; it is not stored
-    │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
-    │       │   └── NoStreamError         nobody stores this subject
-    │       ├── PullError                 a status that ends a pull: code and description
+    │       │   ├── PublishTimeoutError   (TimeoutError) may be stored
+    │       │   ├── PublishUnknownError   connection lost; may be stored
+    │       │   ├── PublishNotSentError   (ConnectionClosedError) not stored
+    │       │   ├── PublishDeniedError    (PermissionsError) not stored
+    │       │   ├── FastBatchEndedError   a fast batch ended early
+    │       │   └── NoStreamError         no stream takes the subject
+    │       ├── PullError                 a pull ended with a status
     │       │   ├── ConsumerDeletedError, BadPullError, ConsumerIsPushError, PullLimitError, PullUnavailableError
     │       │   └── HeartbeatMissedError, PullTimeoutError       (TimeoutError)
-    │       ├── SubscribeError            and one class for each check of the subscribe workflow
-    │       ├── MessageGapError           deliveries were missed
+    │       ├── SubscribeError            one class for each wrong argument
+    │       ├── MessageGapError           messages were missed
     │       ├── BucketNotFoundError, KeyNotFoundError (KeyDeletedError), ObjectNotFoundError      (KeyError)
     │       ├── KeyRevisionError (KeyExistsError), ObjectDamagedError, ObjectLinkError
     │       ├── NotJetStreamMessageError
     │       └── AckTimeoutError           (TimeoutError)
-    └── ApiError                          (room api) an answer of the JetStream API, by err_code
+    └── ApiError                          refused by the server, by err_code
 
-Which class an API answer becomes is in `api_errors`.
+Which class an answer of the API becomes is decided in `api_errors`.
 """
 
 from __future__ import annotations
