@@ -1,4 +1,4 @@
-"""A range of a stream as an Arrow table, decoded straight from the wire: for pandas, Polars, DuckDB. Needs [arrow]."""
+"""Read a stream into an Arrow table, for pandas, Polars or DuckDB. Needs the extra [arrow]."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Dead letters: a message whose work keeps failing is put aside, with the reason, and the rest goes on."""
+"""Dead letters: a message that keeps failing is moved to another stream, and the worker goes on with the rest."""
 
 import os
 
@@ -27,7 +27,7 @@ with jetspark.sync.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222")) 
         elif message.metadata.delivery_count < TRIES:
             message.nak(delay=0.1)  # comes again a little later
         else:
-            # Stored first, given up then: a crash between the two makes a copy, which the id drops.
+            # Store it first, then terminate it. A crash in between stores it again, and the id drops the copy.
             original = f"mail-{message.metadata.stream_sequence}"
             jetstream.publish_once(f"dead.{message.subject}", message.data, msg_id=original)
             message.term("not an address")

@@ -1,4 +1,4 @@
-"""A server, another vendor's client, a crash in the middle, and the numbers checked afterwards.
+"""nats-py with this server, a crash in the middle, and every number checked at the end.
 
 Starts `jetspark server` on a free port with a temporary store. nats-py publishes numbered messages and consumes them
 from a durable consumer, acknowledging each. Half way the server is killed with SIGKILL and started again on the same
@@ -171,7 +171,7 @@ async def run(command: list[str], message_count: int) -> list[str]:
     )
     print(
         f"consumed    {len(ledger.confirmed):,} messages acked,"
-        f" {ledger.delivery_count - len(ledger.confirmed)} delivered again because the crash ate the ack"
+        f" {ledger.delivery_count - len(ledger.confirmed)} delivered again because the crash lost the ack"
     )
     print(f"took        {time.perf_counter() - started_s:.1f} s")
     return ledger.problems

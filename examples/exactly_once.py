@@ -1,4 +1,4 @@
-"""Stored once and worked on once, whatever the network does in between."""
+"""Store a message once and process it once, even if the network fails in between."""
 
 import os
 
@@ -9,7 +9,7 @@ with jetspark.sync.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222")) 
     payments = jetstream.create_or_update_stream("PAYMENTS", subjects="payments.*", duplicate_window=120)
     payments.purge()
 
-    # The id makes a second copy harmless: the stream drops it and says so.
+    # The server drops a second message with the same id, and says so.
     first = jetstream.publish_once("payments.made", "invoice 17", msg_id="invoice-17")
     again = jetstream.publish_once("payments.made", "invoice 17", msg_id="invoice-17")
     print("the same message:", first.seq == again.seq and again.duplicate)
@@ -17,6 +17,6 @@ with jetspark.sync.connect(os.environ.get("NATS_URL", "nats://127.0.0.1:4222")) 
     worker = payments.create_or_update_consumer("booker")
     message = worker.next()
     assert message is not None
-    # A confirmed acknowledgement: once this is true, no other worker gets the message again.
+    # A confirmed acknowledgement: the message will not be delivered again.
     print("confirmed:", message.ack(wait=True))
     print("left to do:", worker.info().num_pending + worker.info().num_ack_pending)

@@ -1,4 +1,4 @@
-"""A key-value bucket: last value, history, compare and set, and a watch that tells of changes."""
+"""A key-value bucket: current value, history, compare and set, and watching for changes."""
 
 import os
 

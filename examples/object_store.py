@@ -1,4 +1,4 @@
-"""A large object in chunks, with a digest that is checked when it is read."""
+"""Store a large object in chunks; its checksum is verified when it is read."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A priority group: one client does the work, another stands by and takes over when the first goes away."""
+"""A priority group: one worker is active, another on standby takes over when the first one stops."""
 
 import os
 import threading

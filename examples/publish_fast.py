@@ -1,4 +1,4 @@
-"""Many messages, each acknowledged, without waiting for each: a window of publishes in flight."""
+"""Publish many messages without waiting for each acknowledgement."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Read a stream from any point, in order, without leaving anything on the server."""
+"""Read a stream in order from any position, without leaving a consumer on the server."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""A JetStream server inside a Python program: nothing to install, nothing left behind."""
+"""A JetStream server inside a Python program. It uses a free port and a temporary folder."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import jetspark
 
 
 async def main() -> None:
-    with jetspark.serve() as server:  # a free port on loopback, a store that goes away
+    with jetspark.serve() as server:
         async with await jetspark.connect(server.url) as connection:
             jetstream = connection.jetstream()
             await jetstream.create_stream("EVENTS", subjects="events.*")

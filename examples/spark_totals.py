@@ -1,4 +1,4 @@
-"""A stream as a table in Spark: read it once, and keep a running total as it grows. Needs [spark] and a Java."""
+"""A stream in Spark: as a table, and as a streaming query with a total. Needs the extra [spark] and Java."""
 
 import os
 import tempfile
@@ -20,12 +20,12 @@ settings = {"spark.sql.shuffle.partitions": 2, "spark.ui.showConsoleProgress": F
 spark = jetspark.spark.session("totals", master="local[2]", **settings)
 options = {"servers": URL, "stream": "SALES"}
 
-# A batch: what is there now, as a table.
+# A batch: what is in the stream now.
 table = spark.read.format("jetstream").options(**options).load()
 totals = table.groupBy("subject").agg({"sequence": "count"}).orderBy("subject")
 print([(row[0], row[1]) for row in totals.collect()])
 
-# A query: each message in exactly one batch, wherever it was stopped; here it ends with what is there now.
+# A streaming query: it continues from its checkpoint after a restart. availableNow ends it when it has read everything.
 with tempfile.TemporaryDirectory() as state:
     query = (
         spark.readStream.format("jetstream")

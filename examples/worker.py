@@ -1,4 +1,4 @@
-"""A worker: a message is acknowledged when its work is done, comes back after a failure, is given up when hopeless."""
+"""A worker: acknowledge a message when its work is done, get it again after a failure, give up what cannot succeed."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ async def main() -> None:
         async with worker.consume() as messages:
             async for message in messages:
                 try:
-                    # Tells the server every ten seconds that work goes on; acks at the end, naks on an error.
+                    # Acknowledges at the end. After an error the message comes again, after one in term_on it does not.
                     async with message.processing(term_on=json.JSONDecodeError):
                         print("done", json.loads(message.data)["size"])
                 except json.JSONDecodeError as error:

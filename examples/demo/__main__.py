@@ -1,8 +1,9 @@
 """The main job in one command: `make demo`.
 
-A shop takes orders. The server runs with its dashboard, two producers publish, two workers share a priority group in
-which one is pinned, a monitor looks on, and three Spark queries make an archive, totals and alerts of it. In the middle
-a worker leaves and the server is killed with SIGKILL. Then every number is checked: status 0 only if they agree.
+A shop takes orders. Two producers publish them, two workers process them in a priority group (one is active, the other
+on standby), a monitor reads everything, and three Spark queries make an archive, totals and alerts. In the middle the
+active worker stops and the server is killed with SIGKILL. At the end every number is checked: the exit code is 0 only
+if they agree.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ def main() -> int:
     arguments = parse_arguments()
     # A polite kill ends everything as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    # Left over is nothing: Spark may write into the folder until its last moment, which is no failure of the demo.
+    # Spark may write into the folder until its last moment, which is no failure of the demo.
     with tempfile.TemporaryDirectory(prefix="jetspark-demo-", ignore_cleanup_errors=True) as folder:
         try:
             return play(arguments, Path(folder))
         except KeyboardInterrupt:
-            say("interrupted: everything is stopped, nothing is left behind")
+            say("interrupted: everything is stopped and cleaned up")
             return 130
 
 
@@ -73,11 +74,11 @@ def play(arguments: argparse.Namespace, folder: Path) -> int:
     try:
         url, address = f"nats://127.0.0.1:{ports[0]}", f"http://127.0.0.1:{ports[1]}/dashboard/"
         server.start()
-        say(f"the server runs at {url}; watch it at {address}")
+        say(f"the server runs at {url}, its dashboard at {address}")
         with errors_into(log):
             is_right = run(server, url, folder, arguments, address)
     except DemoFailed as failure:
-        say(f"the demo cannot go on: {failure}")
+        say(f"the demo failed: {failure}")
         if "connect back" in str(failure):
             say("Spark gives a Python process ten seconds to start: the machine is too busy, try again when it is not")
         is_right = False
@@ -97,17 +98,17 @@ def run(server: ServerProcess, url: str, folder: Path, arguments: argparse.Names
     all_orders = list(itertools.islice(orders(), count))
     shop = Shop(url, all_orders, arguments.rate)
     shop.open()
-    say("Spark starts, which takes a while …")
+    say("Spark is starting, which takes a while …")
     tables = Tables(url, folder)
     try:
         tables.start(every="1 second")
-        say("three Spark queries read the stream ORDERS: an archive, totals, alerts")
+        say("three Spark queries read the stream ORDERS and write an archive, totals and alerts")
         shop.start()
-        say(f"{count:,} orders come in, {arguments.rate} a second; anna and bert share the work, one of them pinned")
+        say(f"{count:,} orders come in, about {arguments.rate} a second; of the workers anna and bert one is active")
         with jetspark.sync.connect(url, name="demo checks") as connection:
             through_trouble(server, shop, tables, connection, count)
             shop.close()
-            say("every order is processed; Spark reads the rest …")
+            say("all orders are processed; Spark reads the rest …")
             tables.finish()
             is_right = report(connection, shop, tables, all_orders)
         say(f"took {time.monotonic() - STARTED_S:.0f} s")
@@ -133,12 +134,12 @@ def through_trouble(
     wait_until(lambda: len(shop.published) > count * 0.4 and has_begun(tables), "Spark's first batches", progress)
     pinned = max(shop.done_by, key=lambda name: shop.done_by[name])
     shop.dismiss(pinned)
-    say(f"{pinned}, who did {shop.done_by[pinned]:,} orders, leaves without a word; the other takes over")
+    say(f"{pinned} stops after {shop.done_by[pinned]:,} orders and tells nobody; the other worker takes over")
     wait_until(lambda: len(shop.published) > count * 0.6, "more orders", progress)
     server.kill()
-    say(f"kill -9: the server is gone, with {len(shop.published):,} orders acknowledged")
+    say(f"kill -9: the server is dead, after {len(shop.published):,} acknowledged orders")
     server.start()
-    say("it is back on the same store; producers, workers and Spark go on by themselves")
+    say("the server is started again on the same store; producers, workers and Spark reconnect by themselves")
     wait_until(lambda: len(shop.published) == count, "all orders", progress)
     wait_until(lambda: shop.processed(connection) == count, "the workers", progress)
     wait_until(lambda: shop.monitored >= 2 * count, "the monitor", progress)
@@ -148,7 +149,7 @@ def go_on(shop: Shop, tables: Tables, address: str) -> None:
     """Orders, workers and queries once more, slowly, for somebody who looks at the dashboard."""
     shop.start()
     tables.start(every="2 seconds")
-    say(f"everything goes on, {KEPT_RATE:.0f} orders a second: {address} (Ctrl-C ends it)")
+    say(f"it keeps running with {KEPT_RATE:.0f} orders a second: look at {address} (Ctrl-C stops it)")
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait()
     say("ending …")
@@ -168,7 +169,7 @@ def report(
     print(f"  {'lost':<28} {verdict.lost}")
     for problem in verdict.problems:
         print(f"  WRONG: {problem}")
-    print("\n  " + ("everything agrees" if not verdict.problems else "the numbers do not agree"), flush=True)
+    print("\n  " + ("everything agrees" if not verdict.problems else "the numbers do NOT agree"), flush=True)
     return not verdict.problems
 
 
@@ -206,7 +207,7 @@ def errors_into(log: Path) -> Iterator[None]:
 
 def show_end_of(log: Path) -> None:
     if log.exists():
-        print("the last words of Spark:", file=sys.stderr)
+        print("the end of Spark's log:", file=sys.stderr)
         print("\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-40:]), file=sys.stderr)
 
 

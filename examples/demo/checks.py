@@ -1,4 +1,4 @@
-"""The verdict: what was promised against what is stored."""
+"""Compares what was acknowledged with what is stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Verdict:
-    """Lines to print, and what is wrong."""
+    """The lines to print, and what is wrong."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)
     duplicates: int = 0

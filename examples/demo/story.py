@@ -1,6 +1,6 @@
-"""The ORDERS story, played at speed: orders come in, workers process them, a monitor looks on.
+"""The shop: producers publish orders, workers process them, a monitor reads everything.
 
-`Shop` knows what it was promised (acknowledgements) and what was done; `checks` compares that with what is stored.
+`Shop` remembers which orders were acknowledged and which were processed; `checks` compares that with what is stored.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Shop:
         """Create the streams and consumers."""
         with self._connect("setup") as connection:
             jetstream = connection.jetstream()
-            jetstream.create_stream("ORDERS", subjects="ORDERS.*", description="the seeds' story", allow_direct=True)
+            jetstream.create_stream("ORDERS", subjects="ORDERS.*", description="the demo shop", allow_direct=True)
             jetstream.create_stream("TOTALS", subjects="TOTALS.>", max_msgs_per_subject=1, allow_direct=True)
             jetstream.create_stream("ALERTS", subjects="ALERTS.>", allow_direct=True)
             # Acknowledgement samples are messages like any other: keep them.
@@ -75,7 +75,7 @@ class Shop:
         return jetspark.sync.connect(self._url, name=f"demo {name}")
 
     def start(self) -> None:
-        """Everybody begins."""
+        """Start producers, workers and the monitor."""
         for number in range(PRODUCERS):
             self._spawn(self._produce, f"producer {number}")
         for name in self._leave:
@@ -106,7 +106,7 @@ class Shop:
                 self.published[order["id"]] = stored.seq
 
     def _work(self, name: str) -> None:
-        """Whoever is pinned works; the other stands by."""
+        """The pinned worker gets orders; the other one waits."""
         leave = self._leave[name]
         with self._connect(name) as connection:
             jetstream = connection.jetstream()
@@ -133,7 +133,7 @@ class Shop:
             message.ack(wait=message is batch[-1])
 
     def _watch(self, name: str) -> None:
-        """A monitor sees everything from now on and acknowledges nothing."""
+        """Read everything in order, without acknowledgements."""
         with self._connect(name) as connection:
             monitor = connection.jetstream().ordered_consumer("ORDERS")
             with monitor.consume() as messages:
@@ -142,16 +142,16 @@ class Shop:
                         self.monitored += 1
 
     def dismiss(self, name: str) -> None:
-        """A worker leaves without a word."""
+        """Let a worker stop without telling the server."""
         self._leave[name].set()
 
     def processed(self, connection: jetspark.sync.Connection) -> int:
-        """Orders that have been worked off, as the consumer sees it."""
+        """How many orders are done, according to the consumer."""
         info = connection.jetstream().consumer("ORDERS", "NEW").info()
         return len(self.published) - info.num_pending - info.num_ack_pending
 
     def close(self) -> None:
-        """Everybody goes home."""
+        """Stop everybody."""
         self.closing.set()
         for thread in self._threads:
             thread.join(GOODBYE_S)

@@ -47,7 +47,7 @@ class Tables:
         self.spark.streams.addListener(self._reporter)
 
     def start(self, every: str) -> None:
-        """Begin with the first order there ever was, or where the checkpoints stand, and go on for ever."""
+        """Start the queries: from the first order, or from where their checkpoints are."""
         self.queries = []
         for begin in (self._archive, self._totals, self._alerts):
             # One after the other: Spark gives the Python process of a source ten seconds to come up, no more. On a busy

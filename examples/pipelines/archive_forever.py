@@ -1,4 +1,4 @@
-"""Archives a stream for ever and says how it goes; Ctrl-C ends it after the batch, and starting it again goes on.
+"""Archives a stream continuously and shows the progress. Ctrl-C stops after the batch; the next start continues there.
 
 python examples/pipelines/archive_forever.py --stream ORDERS --archive archive/orders --state state/orders
 """

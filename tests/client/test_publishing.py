@@ -60,6 +60,7 @@ async def test_a_message_can_have_a_time_to_live(jetstream: JetStream, name: str
 async def test_publishing_where_no_stream_listens_says_so(jetstream: JetStream, name: str) -> None:
     with pytest.raises(errors.NoStreamError) as caught:
         await jetstream.publish(f"{name}.nobody", b"", retries=1, retry_wait=0.01)
+    assert str(caught.value) == f"no stream takes messages on {name}.nobody"
     assert not caught.value.may_be_stored
     assert isinstance(caught.value, errors.NoRespondersError)
 

@@ -104,9 +104,11 @@ class Program:
     async def _run_python(self, code: Any) -> str:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            result = eval(code, self._names)
             if code.co_flags & inspect.CO_COROUTINE:
-                await result
+                await eval(code, self._names)
+            else:
+                # In a thread, where no event loop runs: a whole program may call `asyncio.run`.
+                await asyncio.to_thread(eval, code, self._names)
         return printed.getvalue()
 
     def _run_command(self, words: list[str], where: str) -> None:

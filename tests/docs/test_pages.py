@@ -36,6 +36,10 @@ PAGES = [
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _SPARK = re.compile(r"\bspark\.")
 _DOCUMENTED = re.compile(r"^::: ([\w.]+)$", re.MULTILINE)
+# Methods without an underscore that only the client itself calls; `filters` in mkdocs.yml leaves them out.
+INTERNAL = re.compile(
+    r"\.(read|document|resolve|fail|mark|saw_pin|lost_pin|make|make_again|consume_made|begin|ack_allowed)$"
+)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -100,9 +104,10 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(200)
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=180, check=False)
     assert result.returncode == 0, result.stderr + result.stdout
     assert (tmp_path / "site" / "index.html").exists()
     client = (tmp_path / "site" / "reference" / "client" / "index.html").read_text(encoding="utf-8")
@@ -114,7 +119,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         for member, value in inspect.getmembers(kind)
         if not member.startswith("_") and (callable(value) or isinstance(value, property)) and not hasattr(list, member)
     }
-    assert missing - shown == set()
+    assert {name for name in missing - shown if not INTERNAL.search(name)} == set()
+    assert {name for name in shown if INTERNAL.search(name)} == set()
 
 
 def test_the_configuration_page_names_every_flag_and_every_setting_of_the_file() -> None:

@@ -39,17 +39,29 @@ class StreamState:
     """Counts, first and last sequence with their times; details only when they were asked for."""
 
     messages: int = wire(UINT64)
+    """Number of messages."""
     bytes: int = wire(UINT64)
+    """Size of the messages in bytes, with their overhead."""
     first_seq: int = wire(UINT64)
+    """Sequence of the first message."""
     first_ts: WireTime = wire(TIME_VALUE)
+    """Time of the first message."""
     last_seq: int = wire(UINT64)
+    """Sequence of the last message."""
     last_ts: WireTime = wire(TIME_VALUE)
+    """Time of the last message."""
     num_subjects: int = wire(INT, omit_empty=True)
+    """Number of subjects."""
     subjects: Mapping[str, int] = wire(UINT64_MAP, omit_empty=True)
+    """Number of messages of each subject, if `info` was called with `subjects_filter`."""
     num_deleted: int = wire(INT, omit_empty=True)
+    """Number of deleted messages between the first and the last."""
     deleted: tuple[int, ...] = wire(UINT64_LIST, omit_empty=True)
+    """The deleted sequences, if `info` was called with `deleted_details`."""
     lost: LostStreamData | None = wire(StructOf(LostStreamData, "server.LostStreamData"), omit_empty=True)
+    """Messages that were damaged on disk and cannot be read."""
     consumer_count: int = wire(INT)
+    """Number of consumers."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def encode(self) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class KnownApiError(ApiError):
 
 
 class NotFoundError(KnownApiError):
-    """The thing named does not exist."""
+    """It does not exist."""
 
     any_of_code = 404
 
@@ -60,13 +60,13 @@ class MessageNotFoundError(NotFoundError):
 
 
 class BadRequestError(KnownApiError):
-    """The server does not accept the request as it is."""
+    """The server does not accept the request."""
 
     any_of_code = 400
 
 
 class AlreadyExistsError(BadRequestError):
-    """The name is taken by something with other settings."""
+    """The name exists already, with other settings."""
 
 
 class StreamExistsError(AlreadyExistsError):
@@ -88,7 +88,7 @@ class SubjectOverlapError(BadRequestError):
 
 
 class WrongLastSequenceError(BadRequestError):
-    """The stream or the subject has moved on since: its last sequence is not the expected one."""
+    """The last sequence of the stream or subject is not the expected one: somebody else has published."""
 
     err_codes = (10071, 10164)
 
@@ -106,19 +106,19 @@ class WrongStreamError(BadRequestError):
 
 
 class StreamFullError(KnownApiError):
-    """The stream is at a limit and takes nothing new."""
+    """The stream has reached a limit and accepts no new messages."""
 
     err_codes = (10077,)
 
 
 class UnavailableError(KnownApiError):
-    """JetStream cannot answer now."""
+    """JetStream cannot answer at the moment."""
 
     any_of_code = 503
 
 
 class JetStreamDisabledError(UnavailableError):
-    """The account or the server has no JetStream."""
+    """JetStream is not enabled for the account or the server."""
 
     err_codes = (10039, 10076)
 

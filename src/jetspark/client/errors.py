@@ -1,20 +1,20 @@
-"""What the client raises, as one tree.
+"""The errors of the client, as a tree. In parentheses: other bases.
 
     JetsparkError
     ├── ClientError
     │   ├── ConnectionFailure
-    │   │   ├── NoServersError            no server of the pool could be reached
+    │   │   ├── NoServersError            no server could be reached
     │   │   ├── ConnectTimeoutError       (TimeoutError)
-    │   │   │   └── ServersTimeoutError   (NoServersError) none of several answered in time
+    │   │   │   └── ServersTimeoutError   (NoServersError)
     │   │   ├── AuthorizationError        the server refused the credentials
     │   │   ├── ConnectionClosedError     the connection was closed for good
-    │   │   ├── ConnectionLostError       it broke while an answer was awaited
+    │   │   ├── ConnectionLostError       lost while waiting for an answer
     │   │   ├── StaleConnectionError      the server stopped answering pings
-    │   │   └── SecureConnectionError     TLS was wanted or needed, and could not be had
-    │   ├── ServerError                   an -ERR that has no class of its own
+    │   │   └── SecureConnectionError     TLS is required and failed
+    │   ├── ServerError                   another error (-ERR) of the server
     │   │   └── PermissionsError
     │   ├── SlowConsumerError
-    │   ├── SubscriptionClosedError       it has ended, and everything was taken
+    │   ├── SubscriptionClosedError       it has ended
     │   ├── OutboundBufferError           too much was published while disconnected
     │   ├── MaxPayloadError
     │   ├── BadSubjectError, BadHeaderError, BadOptionError      (ValueError)
@@ -22,27 +22,27 @@
     │   │   ├── FlushTimeoutError
     │   │   └── DrainTimeoutError
     │   ├── NoRespondersError
-    │   ├── WrongLoopError                (RuntimeError) the connection belongs to another event loop
+    │   ├── WrongLoopError                (RuntimeError) another event loop
     │   └── JetStreamError
     │       ├── PublishError
-    │       │   ├── PublishTimeoutError   (TimeoutError) no ack came; it may have been stored
-    │       │   ├── PublishUnknownError   the connection broke or was closed; it may have been stored
-    │       │   ├── PublishNotSentError   (ConnectionClosedError) closed before it was sent; it is not stored
-    │       │   ├── PublishDeniedError    (PermissionsError) this user may not publish there; it is not stored
-    │       │   ├── FastBatchEndedError   the server ended a fast batch early; it says what is stored
-    │       │   └── NoStreamError         nobody stores this subject
-    │       ├── PullError                 a status that ends a pull: code and description
+    │       │   ├── PublishTimeoutError   (TimeoutError) may be stored
+    │       │   ├── PublishUnknownError   connection lost; may be stored
+    │       │   ├── PublishNotSentError   (ConnectionClosedError) not stored
+    │       │   ├── PublishDeniedError    (PermissionsError) not stored
+    │       │   ├── FastBatchEndedError   a fast batch ended early
+    │       │   └── NoStreamError         no stream takes the subject
+    │       ├── PullError                 a pull ended with a status
     │       │   ├── ConsumerDeletedError, BadPullError, ConsumerIsPushError, PullLimitError, PullUnavailableError
     │       │   └── HeartbeatMissedError, PullTimeoutError       (TimeoutError)
-    │       ├── SubscribeError            and one class for each check of the subscribe workflow
-    │       ├── MessageGapError           deliveries were missed
+    │       ├── SubscribeError            one class for each wrong argument
+    │       ├── MessageGapError           messages were missed
     │       ├── BucketNotFoundError, KeyNotFoundError (KeyDeletedError), ObjectNotFoundError      (KeyError)
     │       ├── KeyRevisionError (KeyExistsError), ObjectDamagedError, ObjectLinkError
     │       ├── NotJetStreamMessageError
     │       └── AckTimeoutError           (TimeoutError)
-    └── ApiError                          (room api) an answer of the JetStream API, by err_code
+    └── ApiError                          refused by the server, by err_code
 
-Which class an API answer becomes is in `api_errors`.
+Which class an answer of the API becomes is decided in `api_errors`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 
 class ClientError(JetsparkError):
-    """Base of what the client raises by itself."""
+    """Base of the errors that the client raises itself."""
 
 
 class ConnectionFailure(ClientError):
@@ -65,7 +65,7 @@ class ConnectionFailure(ClientError):
 
 
 class NoServersError(ConnectionFailure):
-    """No server of the pool could be reached; `causes` says why, per address."""
+    """No server could be reached; `causes` has the reason for each address."""
 
     def __init__(self, causes: list[tuple[str, BaseException]]) -> None:
         self.causes = causes
@@ -97,7 +97,7 @@ class ConnectionClosedError(ConnectionFailure):
 
 
 class ConnectionLostError(ConnectionFailure):
-    """The connection broke while an answer was awaited."""
+    """The connection was lost while waiting for an answer."""
 
 
 class StaleConnectionError(ConnectionFailure):
@@ -105,11 +105,11 @@ class StaleConnectionError(ConnectionFailure):
 
 
 class SecureConnectionError(ConnectionFailure):
-    """TLS was wanted or needed, and could not be had."""
+    """TLS is required and not available, or its handshake failed."""
 
 
 class ServerError(ClientError):
-    """The server said -ERR."""
+    """The server sent an error (-ERR)."""
 
 
 class PermissionsError(ServerError):
@@ -121,7 +121,7 @@ class PermissionsError(ServerError):
 
 
 class SlowConsumerError(ClientError):
-    """A subscription's buffer is full; `dropped` counts what it has lost so far."""
+    """The buffer of a subscription is full; `dropped` is the number of messages lost so far."""
 
     def __init__(self, subject: str, dropped: int) -> None:
         super().__init__(f"subscription to {subject} is too slow: {dropped} messages dropped")
@@ -130,27 +130,27 @@ class SlowConsumerError(ClientError):
 
 
 class SubscriptionClosedError(ClientError):
-    """The subscription has ended and everything it got has been taken."""
+    """The subscription has ended, and all its messages have been taken."""
 
 
 class OutboundBufferError(ClientError):
-    """More was published while disconnected than the buffer holds."""
+    """More was published while disconnected than fits into the buffer."""
 
 
 class MaxPayloadError(ClientError, ValueError):
-    """The message is larger than the server takes."""
+    """The message is larger than the server accepts."""
 
 
 class BadSubjectError(ClientError, ValueError):
-    """Not a subject, or not one that can be published to."""
+    """Not a valid subject, or not one that can be published to."""
 
 
 class BadHeaderError(ClientError, ValueError):
-    """A header name or value that cannot be sent."""
+    """Not a valid header name or value."""
 
 
 class BadOptionError(ClientError, ValueError):
-    """An argument outside what makes sense."""
+    """An unknown option, or a wrong value."""
 
 
 class MissingExtraError(ClientError, ImportError):
@@ -166,27 +166,29 @@ class FlushTimeoutError(RequestTimeoutError):
 
 
 class DrainTimeoutError(RequestTimeoutError):
-    """What was buffered could not be finished in time."""
+    """Drain could not finish in time."""
 
 
 class NoRespondersError(ClientError):
-    """Nobody listens on the subject of a request."""
+    """Nobody is subscribed to the subject of a request."""
+
+    what_is_missing = "no responders"
 
     def __init__(self, subject: str) -> None:
-        super().__init__(f"no responders on {subject}")
+        super().__init__(f"{self.what_is_missing} on {subject}")
         self.subject = subject
 
 
 class WrongLoopError(ClientError, RuntimeError):
-    """A connection works on the event loop it was made on, and on no other."""
+    """The connection belongs to another event loop."""
 
 
 class JetStreamError(ClientError):
-    """Base of what is about JetStream and was not said by its API."""
+    """Base of the JetStream errors that the client raises itself."""
 
 
 class PublishError(JetStreamError):
-    """A message was not acknowledged. `may_be_stored` tells whether it may be in the stream all the same."""
+    """A message was not acknowledged. `may_be_stored` says whether it may be in the stream anyway."""
 
     may_be_stored: bool = False
 
@@ -198,7 +200,7 @@ class PublishTimeoutError(PublishError, TimeoutError):
 
 
 class PublishUnknownError(PublishError):
-    """The connection broke, or was closed, after the message was sent and before it was acknowledged."""
+    """The connection was lost or closed after the message was sent and before it was acknowledged."""
 
     may_be_stored = True
 
@@ -212,9 +214,10 @@ class PublishDeniedError(PublishError, PermissionsError):
 
 
 class FastBatchEndedError(PublishError):
-    """The server ended a fast batch before all of it was stored. `ack` tells what is: its `count` messages, in order.
+    """The server ended a fast batch early. `ack.count` messages are stored, in order.
 
-    The cause, when there is one, is what the server had against the message that ended it; otherwise it missed one.
+    Its cause, if there is one, is the error of the message that ended the batch; otherwise the server has missed a
+    message.
     """
 
     def __init__(self, ack: PubAck, sent_count: int) -> None:
@@ -224,11 +227,13 @@ class FastBatchEndedError(PublishError):
 
 
 class NoStreamError(PublishError, NoRespondersError):
-    """No stream takes the subject."""
+    """No stream takes messages on the subject."""
+
+    what_is_missing = "no stream takes messages"
 
 
 class PullError(JetStreamError):
-    """A status that ends a pull."""
+    """The server ended a pull with a status."""
 
     def __init__(self, code: int, description: str) -> None:
         super().__init__(f"{code} {description}".strip() if code else description)
@@ -237,7 +242,7 @@ class PullError(JetStreamError):
 
 
 class HeartbeatMissedError(PullError, TimeoutError):
-    """Nothing was heard for too long."""
+    """The server was silent for too long."""
 
 
 class ConsumerDeletedError(PullError):
@@ -245,27 +250,27 @@ class ConsumerDeletedError(PullError):
 
 
 class ConsumerIsPushError(PullError):
-    """Pulling from a push consumer."""
+    """A push consumer cannot be pulled from."""
 
 
 class BadPullError(PullError):
-    """The server does not understand or does not allow this pull."""
+    """The server does not understand this pull request, or does not allow it."""
 
 
 class PullLimitError(PullError):
-    """The pull asks for more than the consumer's limits allow."""
+    """The pull request exceeds a limit of the consumer."""
 
 
 class PullUnavailableError(PullError):
-    """No such consumer, or no JetStream, answers."""
+    """There is no such consumer, or JetStream does not answer."""
 
 
 class PullTimeoutError(PullError, TimeoutError):
-    """Nothing came within the time given."""
+    """No message arrived in time."""
 
 
 class MessageGapError(JetStreamError):
-    """Deliveries were missed: `expected` and `received` are consumer sequences."""
+    """Messages were missed: `expected` and `received` are consumer sequences."""
 
     def __init__(self, expected: int, received: int) -> None:
         super().__init__(f"expected delivery {expected}, got {received}")
@@ -274,7 +279,7 @@ class MessageGapError(JetStreamError):
 
 
 class NotJetStreamMessageError(JetStreamError):
-    """The message carries no acknowledgement subject."""
+    """The message does not come from a consumer."""
 
 
 class AckTimeoutError(JetStreamError, TimeoutError):
@@ -296,7 +301,7 @@ class KeyNotFoundError(JetStreamError, KeyError):
 
 
 class KeyDeletedError(KeyNotFoundError):
-    """The key had a value and was deleted; `revision` is the deletion's."""
+    """The key was deleted; `revision` is that of the deletion."""
 
     def __init__(self, key: str, revision: int) -> None:
         super().__init__(key)
@@ -304,7 +309,7 @@ class KeyDeletedError(KeyNotFoundError):
 
 
 class KeyRevisionError(JetStreamError):
-    """The key is no longer at the revision named."""
+    """The key has another revision by now."""
 
     def __init__(self, key: str, expected: int) -> None:
         super().__init__(f"key {key} is not at revision {expected}")
@@ -330,15 +335,15 @@ class ObjectNotFoundError(JetStreamError, KeyError):
 
 
 class ObjectDamagedError(JetStreamError):
-    """The object's bytes are not those that were put: wrong count or digest."""
+    """The bytes of the object have the wrong size or checksum."""
 
 
 class ObjectLinkError(JetStreamError):
-    """The link cannot be made or followed."""
+    """The link cannot be created or followed."""
 
 
 class SubscribeError(JetStreamError):
-    """The subscribe call cannot do what it was asked to."""
+    """Base of the errors of `subscribe` and `pull_subscribe`."""
 
 
 class SubjectRequiredError(SubscribeError):
@@ -350,15 +355,15 @@ class NoMatchingStreamError(SubscribeError):
 
 
 class OrderedOptionError(SubscribeError):
-    """Something that an ordered subscription cannot have was asked for."""
+    """An option that an ordered subscription cannot have."""
 
 
 class QueueOptionError(SubscribeError):
-    """Heartbeats or flow control together with a queue: they would reach random members."""
+    """Heartbeats or flow control cannot be used with a queue."""
 
 
 class PullAckPolicyError(SubscribeError):
-    """A pull subscription with ack policy none or all."""
+    """A pull subscription needs explicit acknowledgements."""
 
 
 class DuplicateSubscriptionError(SubscribeError):
@@ -366,27 +371,27 @@ class DuplicateSubscriptionError(SubscribeError):
 
 
 class QueueRequiredError(SubscribeError):
-    """The consumer was made for a queue group, and none was named."""
+    """The consumer belongs to a queue group, and none was given."""
 
 
 class QueueMismatchError(SubscribeError):
-    """The consumer was made for another queue group."""
+    """The consumer belongs to another queue group."""
 
 
 class NotAQueueConsumerError(SubscribeError):
-    """A queue was named, and the consumer has no group."""
+    """A queue was given, but the consumer has no queue group."""
 
 
 class SubjectMismatchError(SubscribeError):
-    """The consumer filters on another subject."""
+    """The consumer has another subject as its filter."""
 
 
 class PullOnPushError(SubscribeError):
-    """A pull subscription on a push consumer."""
+    """`pull_subscribe` on a push consumer."""
 
 
 class PushOnPullError(SubscribeError):
-    """A push subscription on a pull consumer."""
+    """`subscribe` on a pull consumer."""
 
 
 class ConfigMismatchError(SubscribeError):

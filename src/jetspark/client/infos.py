@@ -37,17 +37,22 @@ def _bad(kind: str, raw: object, error: Exception) -> JetStreamError:
 
 @dataclass(frozen=True, slots=True)
 class PubAck:
-    """The stream has it."""
+    """The acknowledgement of a publish: the message is in the stream."""
 
     stream: str
+    """The stream that stored the message."""
     seq: int
+    """The sequence of the message in the stream."""
     duplicate: bool = False
-    """Its message id was seen before: nothing new was stored, and `seq` is the first one's."""
+    """The message id was stored before: nothing new is stored, and `seq` is that of the first message."""
     domain: str = ""
+    """The JetStream domain; empty if there is none."""
     batch: str = ""
+    """The id of the batch, for atomic and fast batches."""
     count: int = 0
+    """The number of messages in the batch."""
     value: str = ""
-    """The counter's new value, on a counter stream."""
+    """The new value of the counter, on a stream with `allow_msg_counter`."""
 
 
 def parse_pub_ack(document: bytes) -> PubAck:
@@ -75,16 +80,24 @@ def parse_pub_ack(document: bytes) -> PubAck:
 
 @dataclass(frozen=True, slots=True)
 class StreamInfo:
-    """A stream's settings and state."""
+    """Settings and state of a stream."""
 
     config: StreamConfig
+    """The settings of the stream."""
     state: StreamState
+    """Number of messages, bytes, first and last sequence, and more."""
     created: str
+    """When the stream was created."""
     domain: str = ""
+    """The JetStream domain; empty if there is none."""
     cluster: dict[str, Any] | None = None
+    """Leader and replicas, on a cluster."""
     mirror: dict[str, Any] | None = None
+    """The stream it mirrors, with its lag."""
     sources: list[dict[str, Any]] = field(default_factory=list)
+    """The streams it copies from, with their lag."""
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The answer of the server, as it came."""
 
     @property
     def name(self) -> str:
@@ -111,11 +124,14 @@ class StreamInfo:
 
 @dataclass(frozen=True, slots=True)
 class SequencePair:
-    """A position: in the consumer's deliveries and in the stream."""
+    """A position, as a consumer sequence (which counts deliveries) and as a stream sequence."""
 
     consumer_seq: int
+    """Counts the deliveries of the consumer."""
     stream_seq: int
+    """The sequence in the stream."""
     last_active: str = ""
+    """When it last changed."""
 
     @classmethod
     def read(cls, raw: dict[str, Any]) -> SequencePair:
@@ -125,11 +141,14 @@ class SequencePair:
 
 @dataclass(frozen=True, slots=True)
 class PriorityGroupState:
-    """Who is pinned in a priority group; empty when nobody is."""
+    """The pinned client of a priority group; empty if there is none."""
 
     group: str
+    """The name of the group."""
     pinned_client_id: str = ""
+    """The id of the pinned client."""
     pinned_ts: str = ""
+    """Since when it is pinned."""
 
     @classmethod
     def read(cls, raw: dict[str, Any]) -> PriorityGroupState:
@@ -140,28 +159,44 @@ class PriorityGroupState:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerInfo:
-    """A consumer's settings and state."""
+    """Settings and state of a consumer."""
 
     stream_name: str
+    """The stream it reads."""
     name: str
+    """Its name."""
     config: ConsumerConfig
+    """The settings of the consumer."""
     delivered: SequencePair
+    """The last delivery."""
     ack_floor: SequencePair
+    """Everything up to here is acknowledged."""
     num_ack_pending: int
+    """Messages that are delivered and not acknowledged."""
     num_redelivered: int
+    """Messages that were delivered more than once and are not acknowledged."""
     num_waiting: int
+    """Pull requests that wait for messages."""
     num_pending: int
+    """Messages that are still to be delivered: the lag."""
     created: str = ""
+    """When the consumer was created."""
     push_bound: bool = False
+    """Whether somebody receives from this push consumer."""
     paused: bool = False
+    """Whether it is paused."""
     pause_remaining_ns: int = 0
+    """How long the pause still lasts, in nanoseconds."""
     priority_groups: list[PriorityGroupState] = field(default_factory=list)
+    """The priority groups and their pinned clients."""
     cluster: dict[str, Any] | None = None
+    """Leader and replicas, on a cluster."""
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The answer of the server, as it came."""
 
     @property
     def soonest_redelivery_s(self) -> float:
-        """How soon after its delivery a message may be delivered again; 0 when the settings are not known."""
+        """The shortest time in seconds after which a message may be delivered again; 0 if it is not known."""
         return min(self.config.backoff, default=self.config.ack_wait) / 1e9
 
     @classmethod
@@ -196,16 +231,24 @@ class ConsumerInfo:
 
 @dataclass(frozen=True, slots=True)
 class AccountInfo:
-    """What the account uses of JetStream and may use."""
+    """How much of JetStream an account uses, and its limits."""
 
     memory: int
+    """Bytes used by memory streams."""
     storage: int
+    """Bytes used by file streams."""
     streams: int
+    """Number of streams."""
     consumers: int
+    """Number of consumers."""
     limits: dict[str, Any]
+    """The limits of the account."""
     api: dict[str, Any]
+    """Number of API requests and errors."""
     domain: str = ""
+    """The JetStream domain; empty if there is none."""
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The answer of the server, as it came."""
 
     @classmethod
     def read(cls, raw: dict[str, Any]) -> AccountInfo:

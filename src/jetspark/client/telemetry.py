@@ -40,9 +40,9 @@ def processing(telemetry: Telemetry | None, message: MessageCore) -> AbstractCon
 
 
 class OpenTelemetry:
-    """Spans and trace context by OpenTelemetry, after its conventions for messaging. Needs `jetspark[otel]`.
+    """Tracing with OpenTelemetry, by its conventions for messaging. Needs the extra `[otel]`.
 
-    `connect(telemetry=OpenTelemetry())` uses the process's tracer provider; give another one to use that.
+    `connect(telemetry=OpenTelemetry())` uses the tracer provider of the process, unless you give another one.
     """
 
     def __init__(self, tracer_provider: Any = None) -> None:
@@ -56,7 +56,7 @@ class OpenTelemetry:
         self._tracer = trace.get_tracer("jetspark", tracer_provider=tracer_provider)
 
     def publishing(self, subject: str, headers: Headers) -> None:
-        """A producer's span, and its context into the headers."""
+        """A producer span; its context is added to the headers."""
         attributes = {
             "messaging.system": "nats",
             "messaging.operation.type": "send",
@@ -69,7 +69,7 @@ class OpenTelemetry:
                 headers.set(name, value)
 
     def processing(self, message: MessageCore) -> AbstractContextManager[Any]:
-        """A consumer's span that continues the sender's trace."""
+        """A consumer span that continues the trace of the sender."""
         subject = message.subject
         attributes: dict[str, str | int] = {
             "messaging.system": "nats",

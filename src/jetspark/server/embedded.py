@@ -63,16 +63,18 @@ async def serve_async(
     http_port: int | None = None,
     config_file: str | Path | None = None,
 ) -> AsyncIterator[Server]:
-    """Run a server in the caller's event loop for as long as the block lasts.
+    """Run a server in your event loop, until the end of the block.
 
         async with jetspark.serve_async(store_dir="./store") as server:
             connection = await jetspark.connect(server.url)
 
-    A `port` of 0 is any free one. Without `store_dir` the streams live in a temporary directory that is removed at the
-    end; with one they are there at the next start. `http_port` opens the monitoring port (0: a free one), with
-    dashboard and metrics. `config_file` is a file as `jetspark server -c` takes it, for users, TLS, limits and all
-    else. `options` replaces all other arguments. Raises OSError when the port is taken, and OptionsError when the
-    store is in use by another server or the file is wrong.
+    - `host`, `port`: where clients connect. Port 0 is any free one.
+    - `store_dir`: the folder for streams. Without it they are in a temporary folder, which is removed at the end.
+    - `http_port`: the monitoring port, with dashboard and metrics. 0 is any free one.
+    - `config_file`: a file as for `jetspark server -c`, for users, TLS, limits and everything else.
+    - `options`: replaces all other arguments.
+
+    Raises OSError if the port is taken, and OptionsError if another server uses the store or the file has an error.
     """
     if options is None:
         options = embedded_options(
@@ -92,7 +94,9 @@ async def serve_async(
 
 
 class RunningServer:
-    """A server that runs in a thread of this process. `jetspark.connect(server=...)` takes it as it is."""
+    """A server that runs in a thread of this process: `url`, `host` and `port` say where. `jetspark.connect(server=…)`
+    takes it too.
+    """
 
     def __init__(self, server: Server) -> None:
         self.host = server.host
@@ -177,12 +181,12 @@ def serve(
     http_port: int | None = None,
     config_file: str | Path | None = None,
 ) -> Iterator[RunningServer]:
-    """Run a server in a background thread for as long as the block lasts.
+    """Run a server in a background thread, until the end of the block.
 
         with jetspark.serve() as server:
             print(server.url)
 
-    Takes the same arguments as `serve_async`, and raises the same.
+    Takes the same arguments as `serve_async`, and raises the same errors.
     """
     arguments: _Arguments = {
         "host": host,

@@ -33,7 +33,7 @@ _HOMES = {
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format `jetstream` known to a session. Only needed where Spark cannot find it by itself."""
+    """Register the format `jetstream` in a session. Only needed if Spark cannot find it by itself."""
     from jetspark.spark.source import JetStreamDataSource
 
     spark.dataSource.register(JetStreamDataSource)

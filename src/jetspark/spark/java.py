@@ -29,7 +29,7 @@ class NoJavaError(JetsparkError):
 
 
 def ensure_java() -> str:
-    """A Java for Spark; sets JAVA_HOME for this process when the machine's own will not do. Returns its home."""
+    """Find a Java for Spark, and set JAVA_HOME if the one of the machine is missing or too old. Returns its home."""
     found, reason = _machine_java()
     if found:
         return found

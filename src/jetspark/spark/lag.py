@@ -30,7 +30,7 @@ from jetspark.spark.lag_report import MESSAGES, SECONDS
 
 @dataclass(frozen=True)
 class StreamLag:
-    """How far one query is behind in one stream."""
+    """The lag of one query in one stream."""
 
     query: str
     stream: str
@@ -85,10 +85,10 @@ def _quoted(text: str) -> str:
 
 
 class LagListener(StreamingQueryListener):
-    """Prints the lag of every query after each batch, keeps it in `lags`, and exports it.
+    """A listener that prints and exports the lag of every query after each batch.
 
-    `out` is where to print (standard error; None: nowhere). `metrics_file` is rewritten after each batch in Prometheus'
-    text form, for a collector that reads files. `on_lag` is called with each `StreamLag`.
+    `out` is where it prints: standard error, or None for nowhere. `metrics_file` is written anew after each batch, in
+    Prometheus' text format. `on_lag` is called with each `StreamLag`.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class LagListener(StreamingQueryListener):
 
     @property
     def lags(self) -> list[StreamLag]:
-        """What is known now, a line for each query and stream."""
+        """The current lag of each query and stream."""
         with self._lock:
             return list(self._lags.values())
 

@@ -30,9 +30,9 @@ END_TIMEOUT_S: Final = 3.0
 
 
 class ProgressReporter(StreamingQueryListener):
-    """Reports every streaming query of a session, so that the dashboard shows it.
+    """A listener that reports every streaming query of a session to the server, so that the dashboard shows it.
 
-    Takes the servers and options of `jetspark.sync.connect`. Works in classic sessions and over Spark Connect.
+    Takes the servers and options of `jetspark.sync.connect`. Works in classic sessions and with Spark Connect.
     """
 
     def __init__(self, servers: str | list[str], **options: Any) -> None:
@@ -47,7 +47,7 @@ class ProgressReporter(StreamingQueryListener):
         self._known: dict[str, tuple[str, dict[str, Any]]] = {}
 
     def close(self) -> None:
-        """Have the last reports written; afterwards nothing is. Queries that were just stopped are waited for."""
+        """Write the last reports and stop. Waits for queries that were just stopped."""
         with self._changed:
             self._changed.wait_for(lambda: not self._known, END_TIMEOUT_S)
         self._reports.close()

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class JetStreamDataSource(DataSource):
-    """Streams as DataFrames, and DataFrames into streams."""
+    """The data source `jetstream`: streams as DataFrames, and DataFrames into streams."""
 
     @classmethod
     def name(cls) -> str:
-        """What the user writes in `format(...)`."""
+        """The name for `format(...)`."""
         return "jetstream"
 
     def schema(self) -> StructType:
-        """The columns, when the user gave no schema."""
+        """The columns, if the user gave no schema."""
         from jetspark.spark.columns import source_schema
 
         return source_schema(self._read_options())

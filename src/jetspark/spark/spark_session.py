@@ -30,13 +30,14 @@ KEPT_PARTITIONS = {"spark.sql.adaptive.streaming.stateless.enabled": "false"}
 
 
 def session(app_name: str = "jetspark", *, master: str = "", remote: str = "", **conf: Any) -> SparkSession:
-    """A Spark session with the format `jetstream` in it; the one that runs already, if one does.
+    """A Spark session in which the format `jetstream` works; the current one, if there is one.
 
         spark = jetspark.spark.session(master="local[4]", **{"spark.sql.shuffle.partitions": 4})
 
-    A streaming query keeps its rows in their partitions when a batch is run again, as the sink needs it (see
-    docs/exactly-once.md), unless `conf` says otherwise. `remote` connects to a Spark Connect server (or starts one,
-    with `remote="local[2]"`) instead. MissingExtraError when PySpark is not installed.
+    It finds a Java, and the workers run the same Python as this program. Streaming queries keep their rows in the same
+    partitions when a batch is repeated, as the sink needs it (see docs/exactly-once.md), unless `conf` says otherwise.
+    `remote` connects to a Spark Connect server, or starts one with `remote="local[2]"`. MissingExtraError if PySpark is
+    not installed.
     """
     try:
         from pyspark.sql import SparkSession

@@ -38,7 +38,9 @@ log = logging.getLogger("jetspark.spark")
 
 
 def start(writer: DataStreamWriter, name: str, checkpoint: str | Path, every: str | None = None) -> StreamingQuery:
-    """Start a query: over what there is now, or with `every` (as in "10 seconds") for ever."""
+    """Start a query that processes what is there now and ends; or, with `every` (such as "10 seconds"), one that runs
+    until it is stopped.
+    """
     chosen = writer.queryName(name).option("checkpointLocation", str(checkpoint))
     chosen = chosen.trigger(availableNow=True) if every is None else chosen.trigger(processingTime=every)
     return chosen.start()
@@ -170,9 +172,10 @@ class Ended:
 
 
 def follow(query: StreamingQuery, say: Callable[[str], None] | None = None) -> Ended:
-    """Watch a query until it ends; Ctrl-C or SIGTERM ends it after the batch that is running and says how to go on.
+    """Show the progress of a query until it ends. Ctrl-C or SIGTERM stops it after the current batch, and tells you how
+    to resume.
 
-    `say` gets the lines, standard error by default. A query that fails raises its error here.
+    `say` gets the lines; by default they go to standard error. If the query fails, its error is raised here.
     """
     tell = say or (lambda text: print(text, file=sys.stderr, flush=True))  # noqa: T201 - for a person who watches
     watched = Watched()

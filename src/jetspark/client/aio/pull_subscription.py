@@ -25,7 +25,7 @@ NO_WAIT_LIMIT_S = 1.0
 
 
 class PullSubscription:
-    """Fetch messages of a consumer in batches."""
+    """Fetches messages of a pull consumer in batches, as in nats-py."""
 
     def __init__(self, consumer: Consumer, deletes_consumer: bool) -> None:
         self.consumer = consumer
@@ -38,13 +38,13 @@ class PullSubscription:
         self._closed = False
 
     async def consumer_info(self) -> ConsumerInfo:
-        """The consumer as it is now."""
+        """The current state of the consumer."""
         return await self.consumer.info()
 
     async def fetch(self, batch: int = 1, *, timeout: Seconds = 5.0) -> list[Msg]:
-        """Up to `batch` messages, at least one: returns as soon as it has some and no more are ready.
+        """Up to `batch` messages, at least one. Returns as soon as it has some and no more are ready.
 
-        PullTimeoutError (a TimeoutError) when nothing came in time.
+        PullTimeoutError (a TimeoutError) if nothing arrived in time.
         """
         if batch < 1:
             raise BadOptionError("batch must be at least 1")
@@ -191,7 +191,7 @@ class PullSubscription:
         return False
 
     async def unsubscribe(self) -> None:
-        """End; the consumer is removed when this subscription made it."""
+        """Stop. The consumer is removed if this subscription created it."""
         if self._closed:
             return
         self._closed = True
@@ -202,7 +202,7 @@ class PullSubscription:
             await self.consumer.delete()
 
     async def drain(self) -> None:
-        """The same: nothing of a pull subscription waits to be finished."""
+        """The same as `unsubscribe`: a pull subscription has nothing to finish."""
         await self.unsubscribe()
 
     async def __aenter__(self) -> PullSubscription:

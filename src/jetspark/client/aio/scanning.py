@@ -123,10 +123,10 @@ class OrderedArrowConsuming(ArrowConsuming):
 
 
 class ArrowScan(OrderedArrowConsuming):
-    """The record batches of a range: iterate over it, or `read_all`. A context manager; leaving it cleans up.
+    """The record batches of a range of a stream: iterate over it, or call `read_all`. It is a context manager.
 
-    `direct` says whether to read without a consumer: always, never, or (None) when the range is small. With
-    `silence_max_s` a scan that has received nothing for so long fails.
+    `direct` says whether to read without a consumer: always, never, or (None) if the range is small. With
+    `silence_max_s` the scan fails when it has received nothing for that long.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class ArrowScan(OrderedArrowConsuming):
         self._heard_s = self._link.now()
 
     async def read_all(self) -> pyarrow.Table:
-        """Everything in one table."""
+        """All rows as one Arrow table."""
         table = load_pyarrow().Table.from_batches
         return table([batch async for batch in self if batch.num_rows], self.schema)
 

@@ -12,11 +12,12 @@ from jetspark.client.errors import NotJetStreamMessageError
 
 
 class Metadata:
-    """One delivery of one message, as `message.metadata` has it.
+    """Facts about the delivery of a message, as `message.metadata`.
 
-    `stream` and `consumer` are names, `domain` is empty without one. `stream_sequence` is the message's number in its
-    stream, `consumer_sequence` counts deliveries of the consumer, `delivery_count` those of this message (1: the
-    first), `pending_count` is how many messages wait behind it, `timestamp_ns` when it was stored.
+    `stream` and `consumer` are names; `domain` is empty if there is none. `stream_sequence` is the number of the
+    message in its stream. `consumer_sequence` counts the deliveries of the consumer, `delivery_count` those of this
+    message (1 for the first). `pending_count` is the number of messages that are still to be delivered, `timestamp_ns`
+    the time at which the message was stored.
     """
 
     __slots__ = (
@@ -43,7 +44,7 @@ class Metadata:
 
     @property
     def timestamp(self) -> datetime:
-        """When the stream stored it."""
+        """When the message was stored."""
         return datetime.fromtimestamp(self.timestamp_ns / 1e9, UTC)
 
     def __repr__(self) -> str:

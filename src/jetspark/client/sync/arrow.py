@@ -164,7 +164,7 @@ class ArrowFetch:
 
 
 class ArrowConsuming:
-    """Record batches without end: iterate over it. A context manager; leaving it asks for nothing more."""
+    """Arrow record batches until you stop: iterate over it. It is a context manager."""
 
     def __init__(
         self,
@@ -352,7 +352,7 @@ class ArrowConsuming:
             close_sink(self._link.core, self._sink)
 
     def stop(self) -> None:
-        """End now. Rows that were not given out are delivered again later by a consumer that wants acks."""
+        """Stop now. Rows that you have not received are delivered again later, if the consumer has acknowledgements."""
         self._ready.clear()
         self._finish(None)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class PublishBlock:
-    """Messages that were sent together. After a lost connection none of them is sent again by itself."""
+    """Messages that were sent together by `publish_many`. After a lost connection they are not sent again."""
 
     def __init__(self, link: Link, subjects: list[bytes], count: int) -> None:
         self._link = link
@@ -29,25 +29,25 @@ class PublishBlock:
 
     @property
     def duplicate_count(self) -> int:
-        """How many were acknowledged as seen before."""
+        """How many were acknowledged as duplicates."""
         return self._tally.duplicate_count
 
     @property
     def refusals(self) -> list[tuple[int, bytes]]:
-        """Place and answer of each that was refused; an empty answer says that no stream has the subject."""
+        """Position and answer of each refused message; an empty answer means that no stream takes the subject."""
         return self._tally.refusals
 
     @property
     def last_ack(self) -> bytes:
-        """The last acknowledgement that came, as it came."""
+        """The last acknowledgement, as the server sent it."""
         return self._tally.last_ack()
 
     def is_stored(self, place: int) -> bool:
-        """Was this one acknowledged?"""
+        """Whether this message was acknowledged."""
         return self._tally.outcomes[place] == STORED
 
     def wait(self, timeout: Seconds) -> None:
-        """Until every one has its answer, stored or refused; raises when some have none and none can come any more."""
+        """Wait until every message is stored or refused. Raises an error if some have no answer and none can come."""
         link, tally = self._link, self._tally
         deadline_s = link.now() + seconds(timeout)
         try:

@@ -33,7 +33,7 @@ PENDING_BYTES_MAX = 128 * 1024 * 1024
 
 
 class Connection:
-    """One connection, made by `connect`. Use it as a context manager, or close it."""
+    """A connection to a server, made by `connect`. Use it as a context manager, or close it."""
 
     def __init__(self, options: ConnectOptions) -> None:
         options.check()
@@ -46,7 +46,9 @@ class Connection:
     def publish(
         self, subject: str, data: bytes | str = b"", *, reply: str = "", headers: HeadersLike | None = None
     ) -> None:
-        """Send a message to whoever listens now. Nothing comes back; see `JetStream.publish` to have it stored."""
+        """Send a core NATS message to those who are subscribed now. It is not stored; for that, see
+        `JetStream.publish`.
+        """
         if reply or headers or isinstance(data, str) or self._telemetry is not None:
             body = data.encode() if isinstance(data, str) else data
             if self._telemetry is not None:
@@ -67,7 +69,7 @@ class Connection:
         pending_bytes_max: int = PENDING_BYTES_MAX,
         when_full: str = DROP_NEW,
     ) -> Subscription:
-        """Receive the messages of a subject or pattern. In a queue group each goes to one member only."""
+        """Subscribe to a subject; wildcards are allowed. In a queue group, each message goes to one member only."""
         if when_full not in (DROP_NEW, DROP_OLD):
             raise BadOptionError(f"when_full is {DROP_NEW!r} or {DROP_OLD!r}")
         link = self._link
@@ -99,7 +101,7 @@ class Connection:
         self._link.flush(self._link.options.request_timeout if timeout is None else seconds(timeout))
 
     def rtt(self, timeout: Seconds | None = None) -> float:
-        """How long the server takes to answer, in seconds."""
+        """The round-trip time to the server, in seconds."""
         started_s = self._link.now()
         self.flush(timeout)
         return self._link.now() - started_s
@@ -107,22 +109,23 @@ class Connection:
     def jetstream(
         self, *, domain: str = "", api_prefix: str = "", timeout: Seconds | None = None, publish_window: int = 0
     ) -> JetStream:
-        """The way to streams and consumers."""
+        """The JetStream API on this connection: streams, consumers, buckets."""
         from jetspark.client.sync.jetstream import JetStream
 
         return JetStream(self, domain=domain, api_prefix=api_prefix, timeout=timeout, publish_window=publish_window)
 
     def new_inbox(self) -> str:
-        """A subject nobody else uses, for answers."""
+        """A new unique subject for replies."""
         with self._link.guard:
             return self._link.core.new_inbox_subject().decode()
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """Finish what has come, send what is queued, then close.
+        """Process what has arrived, send what is queued, then close.
 
-        Subscriptions and consumes are drained as by their own `drain`: callbacks finish what was delivered, and
-        consumers that a subscription made are removed. Iterators are not waited for. Publishes get their outcome. A
-        connection that is down is waited for. What the time is too short for is DrainTimeoutError.
+        Subscriptions and consumers are drained as by their own `drain`: callbacks finish what was delivered, and
+        consumers that a subscription made are removed. Iterators are not waited for. Publishes get their
+        acknowledgement or error. If the connection is down, drain waits for it. DrainTimeoutError when the time is not
+        enough.
         """
         link = self._link
         timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)
@@ -169,8 +172,9 @@ class Connection:
             raise DrainTimeoutError(f"not connected, with {self._core.out_bytes} bytes still to be sent")
 
     def close(self) -> None:
-        """Close for good. What waits for an answer fails with ConnectionClosedError; publishes learn whether
-        they may be stored."""
+        """Close for good. Waiting requests fail with ConnectionClosedError; the error of a waiting publish says whether
+        the message may be stored.
+        """
         self._link.close(None)
 
     def __enter__(self) -> Connection:
@@ -181,27 +185,27 @@ class Connection:
 
     @property
     def is_connected(self) -> bool:
-        """Connected right now."""
+        """Whether the connection is up now."""
         return self._link.is_up
 
     @property
     def is_closed(self) -> bool:
-        """Closed for good."""
+        """Whether the connection was closed for good."""
         return self._link.is_closed
 
     @property
     def is_draining(self) -> bool:
-        """Drain was called."""
+        """Whether `drain` was called."""
         return self._draining
 
     @property
     def is_lame_duck(self) -> bool:
-        """The server said it is going to stop."""
+        """Whether the server has announced that it will stop."""
         return self._core.is_lame_duck
 
     @property
     def server_info(self) -> dict[str, Any]:
-        """What the server said of itself."""
+        """The INFO document of the server."""
         return dict(self._core.info)
 
     @property
@@ -211,55 +215,61 @@ class Connection:
 
     @property
     def max_payload(self) -> int:
-        """The largest message the server takes."""
+        """The largest message that the server accepts, in bytes."""
         return self._core.payload_size_max
 
     @property
     def connected_url(self) -> str:
-        """The server we are connected to; empty when not connected."""
+        """The address of the server; empty when not connected."""
         address = self._link.address
         return address.url if address is not None and self._link.is_up else ""
 
     @property
     def discovered_servers(self) -> list[str]:
-        """Servers told by the cluster."""
+        """The addresses learned from the cluster."""
         return [address.url for address in self._link.pool.addresses if address.discovered]
 
     @property
     def reconnect_count(self) -> int:
-        """How many times the connection came back."""
+        """How often the connection was restored."""
         return max(0, self._core.epoch - 1)
 
     @property
     def pending_bytes(self) -> int:
-        """What waits to be sent."""
+        """Bytes that wait to be sent."""
         return self._core.out_bytes
 
     @property
     def last_error(self) -> BaseException | None:
-        """Why the connection was closed, when it was not by `close`."""
+        """Why the connection was closed, if not by `close`."""
         return self._core.close_error
 
 
 def connect(servers: str | list[str] = DEFAULT_URL, **options: Unpack[ConnectSettings]) -> Connection:
-    """Connect to a NATS server, one of several, or (with `server=`) one inside this process.
+    """Connect to a NATS server, to one of several, or (with `server=`) to one inside this process.
 
-    Fails at once when no server answers or the credentials are refused; after the first success it reconnects by
-    itself for as long as it takes. URLs are `nats://`, `tls://`, `ws://` or `wss://`. Times are seconds or timedelta.
+        connection = connect("nats://127.0.0.1:4222", name="billing")
 
-    - Who you are, one kind: `user` and `password`; `token`; `nkey_seed` or `nkey_seed_file`; `credentials_file`; `jwt`
-      (with `nkey_seed` unless it is a bearer's). Secrets may be functions, asked at every connect. `name` is shown by
-      the server's monitoring.
-    - The wire: `tls` (True, or an SSLContext), `tls_hostname`, `tls_first`, `websocket_headers`, `inbox_prefix`
-      ("_INBOX"), `echo` (True: messages of your own come back to you), `verbose`, `pedantic`.
-    - Waiting: `connect_timeout` (2), `request_timeout` (5), `publish_timeout` (5), `drain_timeout` (30),
+    Raises an error at once when no server answers or the credentials are refused. Later, a lost connection is restored
+    by itself, without a time limit. Addresses begin with `nats://`, `tls://`, `ws://` or `wss://`. Durations are
+    seconds or timedelta. In parentheses: the defaults.
+
+    - Credentials, one kind of them: `user` and `password`; `token`; `nkey_seed` or `nkey_seed_file`;
+      `credentials_file`; `jwt` (with `nkey_seed`, unless it is a bearer token). A secret may be a function, which is
+      called at every connect.
+    - Name: `name` is shown in the server's monitoring.
+    - TLS and protocol: `tls` (True, or an SSLContext), `tls_hostname`, `tls_first`, `websocket_headers`, `inbox_prefix`
+      ("_INBOX"), `echo` (True: you receive your own messages too), `verbose`, `pedantic`.
+    - Timeouts: `connect_timeout` (2), `request_timeout` (5), `publish_timeout` (5), `drain_timeout` (30),
       `ping_interval` (120) and `ping_outstanding_max` (2).
-    - Coming back: `allow_reconnect` (True), `reconnect_attempts_max` (-1: no limit), `reconnect_wait` (0.1) growing up
+    - Reconnecting: `allow_reconnect` (True), `reconnect_attempts_max` (-1: no limit), `reconnect_wait` (0.1), growing
       to `reconnect_wait_max` (5) with jitter, `retry_first_connect` (False), `randomize_servers` (True),
       `ignore_discovered_servers` (False).
-    - Buffers: `pending_bytes_max` (8 MiB) of output while disconnected, `publish_window` (4000) of `publish_async`.
-    - Hooks, with asyncio also coroutine functions: `on_error(error)`, `on_disconnect()`, `on_reconnect()`,
-      `on_close()`, `on_lame_duck()`, `on_discovered_server(url)`; and `telemetry`, such as `OpenTelemetry()`.
+    - Buffers: `pending_bytes_max` (8 MiB) of output while disconnected, `publish_window` (4000) unacknowledged messages
+      of `publish_async`.
+    - Callbacks: `on_error(error)`, `on_disconnect()`, `on_reconnect()`, `on_close()`, `on_lame_duck()`,
+      `on_discovered_server(url)`. With asyncio they may be coroutine functions.
+    - Tracing: `telemetry`, for example `OpenTelemetry()`.
     """
     connection = Connection(connect_options(servers, options))
     connection._link.open()

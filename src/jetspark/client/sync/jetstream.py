@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class JetStream(Publisher):
-    """Streams and consumers of one account, reached through a connection."""
+    """The JetStream API of one account: streams, consumers, key-value buckets and object stores."""
 
     def __init__(
         self, connection: Connection, *, domain: str, api_prefix: str, timeout: Seconds | None, publish_window: int
@@ -59,7 +59,9 @@ class JetStream(Publisher):
         self._bucket_prefix = "" if self.api_prefix == "$JS.API" else f"{self.api_prefix}."
 
     def api_request(self, endpoint: str, document: Any = None, *, timeout: Seconds | None = None) -> dict[str, Any]:
-        """Ask the JetStream API, for what has no method here; raises ApiError when it answers with one."""
+        """Send a request to the JetStream API, for what has no method here. Raises ApiError when the answer is an
+        error.
+        """
         body = b"" if document is None else msgspec.json.encode(document)
         subject = f"{self.api_prefix}.{endpoint}"
         timeout_s = self._request_timeout_s if timeout is None else seconds(timeout)
@@ -70,7 +72,7 @@ class JetStream(Publisher):
         return read_answer(reply.data)
 
     def api_list(self, endpoint: str, key: str, document: dict[str, Any]) -> list[Any]:
-        """Ask for a list until it is complete."""
+        """Send a list request to the JetStream API, page by page."""
         found: list[Any] = []
         while True:
             answer = self.api_request(endpoint, {**document, "offset": len(found)})
@@ -80,18 +82,19 @@ class JetStream(Publisher):
                 return found
 
     def account_info(self) -> AccountInfo:
-        """What the account uses of JetStream and may use."""
+        """How much of JetStream the account uses, and its limits."""
         return AccountInfo.read(self.api_request("INFO"))
 
     # Streams.
 
     def create_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
-        """Make a stream. The same settings again are no error; other ones under the same name are StreamExistsError.
+        """Create a stream.
 
             orders = jetstream.create_stream("ORDERS", subjects=["orders.>"], max_age=7 * 86400)
 
-        Settings have JetStream's own names; durations are seconds or timedelta. A name that is no setting, or a value
-        that does not fit, is BadOptionError; a subject that another stream has is SubjectOverlapError.
+        If it exists with the same settings, nothing happens; with other settings it is StreamExistsError. The settings
+        have the names of the JetStream API; durations are seconds or timedelta. BadOptionError: an unknown setting or a
+        wrong value. SubjectOverlapError: another stream has one of the subjects.
         """
         name = config if isinstance(config, str) else ""
         wanted = stream_config(None if isinstance(config, str) else config, name, settings)
@@ -99,7 +102,7 @@ class JetStream(Publisher):
         return self._stream(StreamInfo.read(answer))
 
     def update_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
-        """Change a stream's settings. With a name and keywords, what is not named stays as it is."""
+        """Change settings of a stream. With a name and keywords, the other settings stay as they are."""
         if isinstance(config, str):
             base = ((self.stream(config)).info()).config
             wanted = stream_config(base, config, settings)
@@ -109,14 +112,14 @@ class JetStream(Publisher):
         return self._stream(StreamInfo.read(answer))
 
     def create_or_update_stream(self, config: StreamConfig | str | None = None, **settings: Any) -> Stream:
-        """Make a stream, or give the one there is these settings."""
+        """Create a stream, or change the existing one to these settings."""
         try:
             return self.create_stream(config, **settings)
         except StreamExistsError:
             return self.update_stream(config, **settings)
 
     def stream(self, name: str) -> Stream:
-        """A stream that exists; StreamNotFoundError when it does not."""
+        """An existing stream; StreamNotFoundError if there is none."""
         answer = self.api_request(f"STREAM.INFO.{check_name('stream', name)}")
         return self._stream(StreamInfo.read(answer))
 
@@ -125,20 +128,20 @@ class JetStream(Publisher):
         return (self.stream(name)).cached_info
 
     def delete_stream(self, name: str) -> None:
-        """Remove a stream with everything in it."""
+        """Delete a stream with all its messages and consumers."""
         self.api_request(f"STREAM.DELETE.{check_name('stream', name)}")
 
     def stream_names(self, subject: str = "") -> list[str]:
-        """The names of all streams, or of those that have a subject."""
+        """The names of all streams, or of those that take a subject."""
         return self.api_list("STREAM.NAMES", "streams", {"subject": subject} if subject else {})
 
     def streams(self, subject: str = "") -> list[StreamInfo]:
-        """All streams, or those that have a subject."""
+        """All streams, or those that take a subject."""
         found = self.api_list("STREAM.LIST", "streams", {"subject": subject} if subject else {})
         return [StreamInfo.read(one) for one in found]
 
     def stream_name_by_subject(self, subject: str) -> str:
-        """The one stream that has a subject; NoMatchingStreamError when none or several do."""
+        """The name of the stream that takes a subject; NoMatchingStreamError if none or several do."""
         names = self.stream_names(subject)
         if len(names) != 1:
             raise NoMatchingStreamError(
@@ -154,7 +157,7 @@ class JetStream(Publisher):
         return Stream(self, info)
 
     def stream_handle(self, name: str) -> Stream:
-        """A stream by its name, without asking the server."""
+        """A stream object for a name, without asking the server."""
         from jetspark.client.sync.stream import Stream
 
         return Stream(self, StreamInfo.read({"config": {"name": check_name("stream", name)}, "state": {}}))
@@ -167,11 +170,11 @@ class JetStream(Publisher):
         progress: Callable[[BackupProgress], Any] | None = None,
         timeout: Seconds = 30.0,
     ) -> Stream:
-        """Make a stream again from a folder written by `Stream.backup` (or by the `nats` command)."""
+        """Create a stream from a folder written by `Stream.backup` or by the `nats` command."""
         return self._stream(restore(self, folder, name, progress, timeout))
 
     def batch(self) -> PublishBatch:
-        """Several messages stored together or not at all; see `PublishBatch`."""
+        """A batch of messages that is stored as a whole or not at all; see `PublishBatch`."""
         return PublishBatch(self)
 
     def fast_batch(
@@ -182,32 +185,32 @@ class JetStream(Publisher):
         gaps_are_fine: bool = False,
         timeout: Seconds | None = None,
     ) -> FastBatch:
-        """Many messages in a row, acknowledged together every `flow` messages or so; see `FastBatch`.
+        """A fast batch: many messages, of which the server acknowledges about every `flow`-th; see `FastBatch`.
 
-        A lost or refused message ends the batch, so that what is stored is without gaps; with `gaps_are_fine` it goes
-        on without it and counts it.
+        A lost or refused message ends the batch, so that the stored messages have no gap. With `gaps_are_fine` the
+        batch continues without it and counts it.
         """
         return FastBatch(self, flow, outstanding_acks, gaps_are_fine, timeout)
 
     # Buckets.
 
     def create_key_value(self, bucket: str, **settings: Any) -> KeyValue:
-        """Make a key-value bucket.
+        """Create a key-value bucket.
 
-        Settings: `history`, `ttl`, `max_value_size`, `limit_marker_ttl`, and any of a stream.
+        Settings: `history`, `ttl`, `max_value_size`, `limit_marker_ttl`, and all settings of a stream.
         """
         from jetspark.client.sync.key_value import KeyValue, bucket_config
 
         return KeyValue(self, bucket, self.create_stream(bucket_config(bucket, dict(settings))))
 
     def key_value(self, bucket: str) -> KeyValue:
-        """A bucket that exists; BucketNotFoundError when it does not."""
+        """An existing bucket; BucketNotFoundError if there is none."""
         from jetspark.client.sync.key_value import open_bucket
 
         return open_bucket(self, bucket)
 
     def delete_key_value(self, bucket: str) -> None:
-        """Remove a bucket with everything in it; BucketNotFoundError when there is none."""
+        """Delete a bucket with all its keys; BucketNotFoundError if there is none."""
         from jetspark.client.sync.key_value import check_bucket, named_bucket
 
         with named_bucket(bucket):
@@ -219,19 +222,19 @@ class JetStream(Publisher):
         return [name[3:] for name in self.stream_names() if name.startswith("KV_")]
 
     def create_object_store(self, bucket: str, **settings: Any) -> ObjectStore:
-        """Make an object store. Settings: `ttl`, and any of a stream."""
+        """Create an object store. Settings: `ttl`, and all settings of a stream."""
         from jetspark.client.sync.object_store import ObjectStore, store_config
 
         return ObjectStore(self, bucket, self.create_stream(store_config(bucket, dict(settings))))
 
     def object_store(self, bucket: str) -> ObjectStore:
-        """An object store that exists; BucketNotFoundError when it does not."""
+        """An existing object store; BucketNotFoundError if there is none."""
         from jetspark.client.sync.object_store import open_store
 
         return open_store(self, bucket)
 
     def delete_object_store(self, bucket: str) -> None:
-        """Remove an object store with everything in it; BucketNotFoundError when there is none."""
+        """Delete an object store with all its objects; BucketNotFoundError if there is none."""
         from jetspark.client.sync.key_value import check_bucket, named_bucket
 
         with named_bucket(bucket):
@@ -240,11 +243,11 @@ class JetStream(Publisher):
     # Consumers, by the name of their stream.
 
     def consumer(self, stream: str, name: str) -> Consumer:
-        """A consumer that exists; ConsumerNotFoundError when it does not."""
+        """An existing consumer; ConsumerNotFoundError if there is none."""
         return self.stream_handle(stream).consumer(name)
 
     def create_consumer(self, stream: str, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
-        """Make a consumer; see `Stream.create_consumer`."""
+        """Create a consumer; see `Stream.create_consumer`."""
         return self.stream_handle(stream).create_consumer(config, **settings)
 
     def update_consumer(self, stream: str, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
@@ -254,11 +257,11 @@ class JetStream(Publisher):
     def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig | str | None = None, **settings: Any
     ) -> Consumer:
-        """Make a consumer, or give the one there is these settings."""
+        """Create a consumer, or change the existing one to these settings."""
         return self.stream_handle(stream).create_or_update_consumer(config, **settings)
 
     def delete_consumer(self, stream: str, name: str) -> None:
-        """Remove a consumer."""
+        """Delete a consumer."""
         self.stream_handle(stream).delete_consumer(name)
 
     def ordered_consumer(self, stream: str, **options: Any) -> OrderedConsumer:
@@ -278,9 +281,9 @@ class JetStream(Publisher):
         delete_on_close: bool | None = None,
         **settings: Any,
     ) -> PullSubscription:
-        """Find or make a pull consumer for a subject and fetch from it.
+        """Find or create a pull consumer for a subject, and fetch from it.
 
-        `consumer` binds to one that exists. One that is made here is removed with the subscription.
+        `consumer` uses an existing one. A consumer that is created here is removed with the subscription.
         """
         return subscribing.pull_subscribe(self, subject, stream, consumer, durable, config, delete_on_close, settings)
 
@@ -299,14 +302,15 @@ class JetStream(Publisher):
         delete_on_close: bool | None = None,
         **settings: Any,
     ) -> PushSubscription:
-        """Find or make a push consumer for a subject and receive from it.
+        """Find or create a push consumer for a subject, and receive from it.
 
-        With `ordered` the messages come in the stream's order and without gaps, whatever happens to the server or the
-        connection; acks do nothing then, and no queue, durable or consumer can be named.
+        With `ordered` the messages come in the order of the stream and without gaps, also after a lost connection or a
+        restart of the server. There are no acknowledgements then, and no queue, durable or consumer may be given.
 
-        `consumer` binds to one that exists; a queue without a name makes its own name the durable's. Nothing heard for
-        `heartbeat_alarm` times the idle heartbeat is told to the error hook. A consumer made here is removed with the
-        subscription (not for a queue, whose other members may use it), unless `delete_on_close` says otherwise.
+        `consumer` uses an existing one. A queue without a durable name uses its own name for that. If nothing arrives
+        for `heartbeat_alarm` times the idle heartbeat, `on_error` is called. A consumer that is created here is removed
+        with the subscription, unless `delete_on_close` says otherwise or it belongs to a queue, whose other members may
+        use it.
         """
         return subscribing.subscribe(
             self,
@@ -324,7 +328,7 @@ class JetStream(Publisher):
         )
 
     def stream_exists(self, name: str) -> bool:
-        """Is there a stream of that name?"""
+        """Whether there is a stream of that name."""
         try:
             self.stream(name)
         except StreamNotFoundError:

@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 
 
 class Msg(MessageCore):
-    """A message from a subscription or a consumer. `data` is what it carries, in bytes.
+    """A message from a subscription or a consumer. `data` has its bytes.
 
-    Acknowledgements return True when sent and False when there was nothing to do: the message is already finished,
-    or its consumer wants none. With `wait=True` they return after the server has confirmed.
+    Acknowledgements return True when sent, and False when there was nothing to do: the message was acknowledged before,
+    or its consumer has no acknowledgements. With `wait=True` they return when the server has confirmed.
     """
 
     __slots__ = ()
 
     def ack(self, *, wait: bool = False, timeout: Seconds | None = None) -> bool:
-        """Done with it: it does not come again.
+        """Acknowledge the message: it is not delivered again.
 
-        Sent and not waited for, so after a crash it may come again all the same; with `wait` the call returns when the
-        server has confirmed it (ours: has it on disk), and AckTimeoutError says that this was not heard of in time.
+        Without `wait` the acknowledgement is only sent, so after a crash the message may still be delivered again. With
+        `wait` the call returns when the server has confirmed it (Jetspark's server: when it is on disk);
+        AckTimeoutError if the confirmation does not come in time.
         """
         if wait:
             return self._confirmed(ACK, True, timeout)
@@ -38,19 +39,19 @@ class Msg(MessageCore):
         return True
 
     def nak(self, *, delay: Seconds = 0, wait: bool = False, timeout: Seconds | None = None) -> bool:
-        """Not now: deliver it again, after a delay if given."""
+        """Ask for the message again, after a delay if given."""
         return self._acknowledge(nak_body(nanoseconds(delay)), True, wait, timeout)
 
     def term(self, reason: str = "", *, wait: bool = False, timeout: Seconds | None = None) -> bool:
-        """Never again; the reason shows in the server's advisory."""
+        """Terminate the message: it is not delivered again. The reason is in the server's advisory."""
         return self._acknowledge(term_body(reason), True, wait, timeout)
 
     def in_progress(self, *, wait: bool = False, timeout: Seconds | None = None) -> bool:
-        """Still working on it: start the ack wait anew."""
+        """Tell the server that you are still working on it: the ack wait starts again."""
         return self._acknowledge(PROGRESS, False, wait, timeout)
 
     def ack_next(self, reply: str, request: bytes = b"") -> bool:
-        """Done with it, and send more to `reply`: nothing for one, a count, or the JSON of a pull request."""
+        """Acknowledge, and ask for more messages on `reply`: one, a number, or the JSON of a pull request."""
         if not self.ack_allowed():
             return False
         body = NEXT + b" " + request if request else NEXT
@@ -85,14 +86,14 @@ class Msg(MessageCore):
         return True
 
     def respond(self, data: bytes | str = b"", *, headers: HeadersLike | None = None) -> None:
-        """Answer the sender."""
+        """Reply to the sender."""
         if not self.reply_bytes:
             raise BadSubjectError(f"message on {self.subject} wants no answer")
         body = data.encode() if isinstance(data, str) else data
         self.inbox.owner.publish(self.reply, b"", header_block(headers), body)
 
     def processing(self, **options: Any) -> Processing:
-        """A block that acknowledges the message when it ends well; see `Processing`."""
+        """A block that acknowledges the message at its end; see `Processing`."""
         from jetspark.client.sync.processing import Processing
 
         return Processing(self, **options)

@@ -49,31 +49,45 @@ LINK_DEPTH_MAX: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What is known of an object. A link has a target instead of chunks."""
+    """Name, size, checksum and other facts of an object. A link has a target instead of chunks."""
 
     name: str
+    """The name of the object."""
     bucket: str
+    """The name of the store."""
     nuid: str = ""
+    """The id of this version of the object."""
     size: int = 0
+    """Size in bytes."""
     chunks: int = 0
+    """Number of chunks."""
     digest: str = ""
+    """The checksum, as `SHA-256=…`."""
     timestamp_ns: int = 0
+    """When it was stored, in nanoseconds since 1970."""
     description: str = ""
+    """A free text."""
     headers: dict[str, list[str]] = field(default_factory=dict)
+    """Headers given to `put`."""
     metadata: dict[str, str] = field(default_factory=dict)
+    """Metadata given to `put`."""
     deleted: bool = False
+    """Whether it was deleted."""
     chunk_bytes: int = CHUNK_BYTES
+    """Size of a chunk."""
     link_bucket: str = ""
+    """For a link: the store it leads to."""
     link_name: str = ""
+    """For a link: the object it leads to; empty for a whole store."""
 
     @property
     def is_link(self) -> bool:
-        """It stands for another object, or for a whole store."""
+        """Whether it is a link to another object or to a whole store."""
         return bool(self.link_bucket)
 
     @property
     def mtime(self) -> datetime | None:
-        """When the store got it; None for one that is not stored."""
+        """When the object was stored; None if it is not."""
         return datetime.fromtimestamp(self.timestamp_ns / 1e9, UTC) if self.timestamp_ns else None
 
     @classmethod
@@ -124,10 +138,12 @@ class ObjectInfo:
 
 @dataclass(frozen=True, slots=True)
 class ObjectResult:
-    """An object's bytes and what is known of it."""
+    """The bytes of an object, and its info."""
 
     info: ObjectInfo
+    """What is known of the object."""
     data: bytes
+    """Its bytes; empty if they were written to a file."""
 
 
 def store_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:
@@ -145,7 +161,7 @@ def store_config(bucket: str, settings: dict[str, Any]) -> StreamConfig:
 
 
 class ObjectStore:
-    """One store of objects."""
+    """One object store."""
 
     def __init__(self, jetstream: JetStream, bucket: str, stream: Stream) -> None:
         self._jetstream = jetstream
@@ -165,7 +181,7 @@ class ObjectStore:
         metadata: dict[str, str] | None = None,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> ObjectInfo:
-        """Store an object: bytes, text, the file at a Path, or an open file. What had the name before is removed."""
+        """Store an object: bytes, text, the file at a Path, or an open file. It replaces an object of that name."""
         if not name:
             raise BadOptionError("an object needs a name")
         if chunk_bytes < 1:
@@ -227,14 +243,14 @@ class ObjectStore:
         return ObjectInfo.read(stored.data, stored.timestamp_ns)
 
     def info(self, name: str, *, show_deleted: bool = False) -> ObjectInfo:
-        """What is known of an object; ObjectNotFoundError when there is none, BucketNotFoundError without the store."""
+        """The info of an object; ObjectNotFoundError if there is none, BucketNotFoundError if the store is gone."""
         found = self._find(name)
         if found is None or (found.deleted and not show_deleted):
             raise ObjectNotFoundError(name)
         return found
 
     def get(self, name: str, *, write_to: Path | BinaryIO | None = None) -> ObjectResult:
-        """An object's bytes, checked against its digest; into a file when `write_to` is given."""
+        """The bytes of an object, verified with its checksum; written to a file if `write_to` is given."""
         info = self.info(name)
         store = self
         for _ in range(LINK_DEPTH_MAX):
@@ -278,7 +294,7 @@ class ObjectStore:
         return b"".join(parts)
 
     def delete(self, name: str) -> None:
-        """Remove an object; a mark stays."""
+        """Delete an object; a marker stays."""
         info = self.info(name)
         self._write(replace(info, size=0, chunks=0, digest="", deleted=True))
         if info.nuid:
@@ -287,7 +303,7 @@ class ObjectStore:
     def update_meta(
         self, name: str, *, rename: str = "", description: str | None = None, metadata: dict[str, str] | None = None
     ) -> ObjectInfo:
-        """Change an object's name, description or metadata; its bytes stay."""
+        """Change the name, description or metadata of an object."""
         info = self.info(name)
         changed = replace(
             info,
@@ -305,13 +321,13 @@ class ObjectStore:
         return self.info(changed.name)
 
     def add_link(self, name: str, target: ObjectInfo) -> ObjectInfo:
-        """A name for an object that exists, here or in another store."""
+        """Create a link to an object of this or another store."""
         if target.deleted or target.is_link:
             raise ObjectLinkError("a link needs an object that exists and is no link itself")
         return self._link(name, target.bucket, target.name)
 
     def add_bucket_link(self, name: str, bucket: str) -> ObjectInfo:
-        """A name for a whole other store."""
+        """Create a link to a whole other store."""
         return self._link(name, check_bucket(bucket), "")
 
     def _link(self, name: str, bucket: str, target: str) -> ObjectInfo:
@@ -324,13 +340,13 @@ class ObjectStore:
         return self.info(name)
 
     def list(self, *, show_deleted: bool = False) -> list[ObjectInfo]:
-        """Every object."""
+        """All objects."""
         with self.watch() as watcher:
             found = watcher.initial()
         return [info for info in found if show_deleted or not info.deleted]
 
     def watch(self) -> ObjectWatcher:
-        """Every object and every change: iterate; None comes once, after what was there at the beginning."""
+        """All objects, then every change: iterate over it. One None comes after the current objects."""
         consumer = self._stream.ordered_consumer(
             filter_subjects=[f"$O.{self.bucket}.M.>"], deliver_policy="last_per_subject"
         )
@@ -339,11 +355,11 @@ class ObjectStore:
         return ObjectWatcher(consumer)
 
     def seal(self) -> None:
-        """Allow no further change, ever."""
+        """Allow no more changes. This cannot be undone."""
         self._stream.update(sealed=True)
 
     def byte_count(self) -> int:
-        """What the store takes on the server."""
+        """Bytes that the store uses on the server."""
         return (self._stream.info()).state.bytes
 
 
@@ -370,7 +386,7 @@ class ObjectWatcher:
         return ObjectInfo.read(message.data, metadata.timestamp_ns)
 
     def initial(self) -> list[ObjectInfo]:
-        """Everything that was there at the beginning."""
+        """All current objects."""
         found: list[ObjectInfo] = []
         while not self._initial_done:
             info = self.__next__()
@@ -379,7 +395,7 @@ class ObjectWatcher:
         return found
 
     def stop(self) -> None:
-        """End the watch."""
+        """Stop watching."""
         self._messages.stop()
 
     def __enter__(self) -> ObjectWatcher:

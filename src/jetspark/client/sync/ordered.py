@@ -65,9 +65,10 @@ def start_after(config: ConsumerConfig, sequence: int) -> ConsumerConfig:
 
 
 class OrderedConsumer(Consumer):
-    """Reads a stream in order. The same face as a Consumer; acks do nothing. One reader at a time.
+    """Reads a stream in order and without gaps. It has the methods of `Consumer`; acks do nothing. Use one reader at a
+    time.
 
-    As a context manager it leaves no consumer behind on the server.
+    As a context manager it removes its consumer from the server at the end.
     """
 
     def __init__(self, stream: Stream, *, name_prefix: str = "", **options: Any) -> None:
@@ -90,12 +91,12 @@ class OrderedConsumer(Consumer):
 
     @property
     def ack_none(self) -> bool:
-        """Always: an ordered consumer has no acks."""
+        """Always True: an ordered consumer has no acknowledgements."""
         return True
 
     @property
     def last_sequence(self) -> int:
-        """The stream sequence of the last message given."""
+        """The stream sequence of the last message you got."""
         return self._position.stream_sequence
 
     def make(self) -> None:
@@ -132,13 +133,13 @@ class OrderedConsumer(Consumer):
                 self._link.sleep(RETRY_WAIT_S)
 
     def info(self) -> ConsumerInfo:
-        """The server's consumer as it is now, made first when there is none yet."""
+        """The consumer on the server, which is created first if there is none."""
         if not self.name:
             self.make()
         return super().info()
 
     def delete(self) -> None:
-        """Remove the server's consumer; the next use makes a new one that goes on from here."""
+        """Remove the consumer from the server. The next call creates a new one that continues here."""
         if self.name:
             name, self.cached_info = self.name, ConsumerInfo.read({"stream_name": self.stream.name, "name": ""})
             self.stream.delete_consumer(name)
@@ -156,11 +157,11 @@ class OrderedConsumer(Consumer):
         self._release()
 
     def fetch(self, max_messages: int = 0, *, max_bytes: int = 0, **options: Any) -> Batch:
-        """Up to so many messages, each the next of the stream; see `Consumer.fetch`."""
+        """The next messages of the stream, up to a number; see `Consumer.fetch`."""
         return self._fetch_in_order(max_messages, max_bytes, options)
 
     def next(self, **options: Any) -> Msg | None:
-        """The next message; None when none came in time."""
+        """The next message; None if none arrived in time."""
         batch = self._fetch_in_order(1, 0, options)
         return batch[0] if batch else None
 
@@ -191,7 +192,7 @@ class OrderedConsumer(Consumer):
             self.make_again()
 
     def fetch_each(self, max_messages: int = 0, *, max_bytes: int = 0, **options: Any) -> Iterator[Msg]:
-        """The messages of one fetch, each as it comes and the next of the stream; see `Consumer.fetch_each`."""
+        """The messages of one fetch, one by one as they arrive; see `Consumer.fetch_each`."""
         return self._each_in_order(max_messages, max_bytes, options)
 
     def _each_in_order(self, max_messages: int, max_bytes: int, options: dict[str, Any]) -> Iterator[Msg]:
@@ -243,7 +244,9 @@ class OrderedConsumer(Consumer):
         threshold_bytes: int = 0,
         **ignored: Any,
     ) -> Consuming:
-        """Messages without end, in order; see `Consumer.consume`. A missed heartbeat makes the consumer again."""
+        """Receive messages in order until you stop; see `Consumer.consume`. After a missed heartbeat it continues by
+        itself.
+        """
         if ignored:
             raise BadOptionError(f"no such option of an ordered consumer: {', '.join(sorted(ignored))}")
         buffer = consume_buffer(max_messages, max_bytes, threshold_messages, threshold_bytes)

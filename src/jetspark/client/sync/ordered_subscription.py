@@ -30,7 +30,9 @@ HEARTBEAT_S = 5.0
 
 
 class OrderedSubscription(PushSubscription):
-    """Messages of a stream in order and without gaps, pushed: an iterator, a `next`, or a callback. Acks do nothing."""
+    """Messages of a stream in order and without gaps, pushed by the server: iterate, call `next`, or use a callback.
+    Acks do nothing.
+    """
 
     def __init__(
         self, jetstream: JetStream, wanted: Wanted, callback: Callable[[Msg], Any] | None, heartbeat_alarm: float
@@ -70,7 +72,7 @@ class OrderedSubscription(PushSubscription):
 
     @property
     def last_sequence(self) -> int:
-        """The stream sequence of the last message given; 0 when none was."""
+        """The stream sequence of the last message you got; 0 if none."""
         return self._position.stream_sequence
 
     def _make(self) -> None:
@@ -155,7 +157,7 @@ class OrderedSubscription(PushSubscription):
         self._in_doubt = True
 
     def unsubscribe(self) -> None:
-        """Stop now and remove the server's consumer."""
+        """Stop now and remove the consumer from the server."""
         try:
             super().unsubscribe()
         except ConsumerNotFoundError:

@@ -38,12 +38,12 @@ ASK_WAIT_MAX_S = 8.0
 
 
 class PushSubscription:
-    """Messages of a push consumer: an iterator, a `next`, or a callback.
+    """Messages of a push consumer: iterate, call `next`, or use a callback.
 
-    Heartbeats, flow control and gaps are handled when their turn comes. A gap or a missed heartbeat is told to the
-    connection's error hook and does not end the subscription. A consumer that is gone after a reconnect is made again
-    from after the last message taken when this subscription made it for itself alone; else that ends the subscription
-    with ConsumerDeletedError.
+    Heartbeats, flow control and gaps are handled for you. A gap or a missed heartbeat is reported to `on_error` and
+    does not end the subscription. If the consumer is gone after a reconnect and this subscription had created it for
+    itself, it is created again after the last message you got; otherwise the subscription ends with
+    ConsumerDeletedError.
     """
 
     def __init__(
@@ -82,30 +82,30 @@ class PushSubscription:
 
     @property
     def consumer_name(self) -> str:
-        """The consumer behind the subscription."""
+        """The name of the consumer."""
         return self._info.name
 
     @property
     def stream_name(self) -> str:
-        """The stream it reads."""
+        """The name of the stream."""
         return self._wanted.stream
 
     @property
     def pending_count(self) -> int:
-        """Messages that came and were not taken yet, statuses among them."""
+        """Messages that have arrived and wait for you, including status messages."""
         return len(self._inbox.queue)
 
     @property
     def is_closed(self) -> bool:
-        """No more messages will come; those already here can still be taken."""
+        """Whether no more messages will arrive; those already here can still be taken."""
         return self._inbox.closed
 
     def consumer_info(self) -> ConsumerInfo:
-        """The consumer as it is now."""
+        """The current state of the consumer."""
         return (self._jetstream.consumer(self.stream_name, self.consumer_name)).cached_info
 
     def next(self, timeout: Seconds | None = None) -> Msg | None:
-        """The next message; None when none came in time. Statuses on the way are handled and do not count."""
+        """The next message; None if none arrived in time."""
         if self._callback is not None:
             raise BadOptionError("this subscription has a callback, which gets the messages")
         return self._next(None if timeout is None else self._link.now() + seconds(timeout))
@@ -262,7 +262,7 @@ class PushSubscription:
                 self._link.report(error, f"the callback of consumer {self.consumer_name} failed: ")
 
     def unsubscribe(self) -> None:
-        """Stop now; the consumer is removed when this subscription made it, and its error is raised."""
+        """Stop now. The consumer is removed if this subscription created it; an error of that is raised."""
         with self._link.guard:
             self._link.core.remove_route(self._inbox)
         if self._deletes_consumer:
@@ -270,9 +270,9 @@ class PushSubscription:
             self._jetstream.delete_consumer(self.stream_name, self.consumer_name)
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """Stop deliveries and finish what has come; then the consumer is removed when this subscription made it.
+        """Stop deliveries and finish what has arrived. Then the consumer is removed if this subscription created it.
 
-        With a callback this waits for it. With an iterator, go on iterating: the consumer is removed when it ends.
+        With a callback this waits for it. With an iterator, keep iterating until it ends.
         """
         link = self._link
         timeout_s = link.options.drain_timeout if timeout is None else seconds(timeout)

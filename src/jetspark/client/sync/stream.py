@@ -34,17 +34,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoredMsg:
-    """A message as the stream has it."""
+    """A message as it is stored in a stream."""
 
     subject: str
+    """The subject."""
     seq: int
+    """The sequence in the stream."""
     data: bytes
+    """The payload."""
     headers: Headers
+    """The headers."""
     timestamp_ns: int
+    """When it was stored, in nanoseconds since 1970."""
 
 
 class Stream:
-    """One stream, by its name. What it knows of the settings is as of the last `info`."""
+    """One stream. Its settings are those of the last `info`."""
 
     def __init__(self, jetstream: JetStream, info: StreamInfo) -> None:
         self.jetstream = jetstream
@@ -58,8 +63,8 @@ class Stream:
     def info(self, *, subjects_filter: str = "", deleted_details: bool = False) -> StreamInfo:
         """Settings and state, fresh from the server: `(stream.info()).state.messages`.
 
-        `subjects_filter` (`">"` for all) adds how many messages each subject has, as `state.subjects`;
-        `deleted_details` adds which sequences were deleted. StreamNotFoundError when the stream is gone.
+        `subjects_filter` (`">"` for all) adds the number of messages of each subject, as `state.subjects`.
+        `deleted_details` adds the deleted sequences. StreamNotFoundError if the stream is gone.
         """
         document: dict[str, Any] = {}
         if subjects_filter:
@@ -85,7 +90,7 @@ class Stream:
         answer["state"]["subjects"] = subjects
 
     def update(self, config: StreamConfig | None = None, **settings: Any) -> StreamInfo:
-        """Change settings; with keywords alone, what is not named stays as it is."""
+        """Change settings. With keywords only, the other settings stay as they are."""
         base = config if config is not None else (self.info()).config
         wanted = stream_config(base, self.name, settings)
         answer = self.jetstream.api_request(f"STREAM.UPDATE.{self.name}", wanted.encode())
@@ -93,11 +98,14 @@ class Stream:
         return self.cached_info
 
     def delete(self) -> None:
-        """Remove the stream with everything in it."""
+        """Delete the stream with all its messages and consumers."""
         self.jetstream.delete_stream(self.name)
 
     def purge(self, *, subject: str = "", seq: int = 0, keep: int = 0) -> int:
-        """Remove messages: all, those of a subject, those before `seq`, or all but the newest `keep`. How many went."""
+        """Remove messages: all, those of a subject, those before `seq`, or all but the newest `keep`.
+
+        Returns how many were removed.
+        """
         if seq and keep:
             raise BadOptionError("give seq or keep, not both")
         document: dict[str, Any] = {}
@@ -121,12 +129,10 @@ class Stream:
         start_time: datetime | None = None,
         direct: bool | None = None,
     ) -> StoredMsg:
-        """One message: by sequence, the last of a subject, or the next of a subject from `seq` on.
+        """One message: by its sequence, the last of a subject, or the next of a subject from `seq` on.
 
-        MessageNotFoundError when there is none.
-
-        Read from any replica when the stream allows direct gets (or `direct` says so); when none answers, the stream's
-        leader is asked.
+        MessageNotFoundError if there is none. If the stream has `allow_direct` (or with `direct`), any replica may
+        answer; if none does, the leader is asked.
         """
         document: dict[str, Any] = {}
         if seq:
@@ -168,7 +174,7 @@ class Stream:
         return self.get_msg(last_by_subject=subject, direct=direct)
 
     def delete_msg(self, seq: int, *, erase: bool = True) -> None:
-        """Remove one message; with `erase` its bytes are overwritten too."""
+        """Remove one message. With `erase` its bytes on disk are overwritten too."""
         document: dict[str, Any] = {"seq": seq}
         if not erase:
             document["no_erase"] = True
@@ -185,9 +191,10 @@ class Stream:
         window_bytes: int = 0,
         timeout: Seconds = 30.0,
     ) -> BackupProgress:
-        """Write the stream, with its consumers, to a folder; `JetStream.restore_stream` reads it back.
+        """Save the stream with its consumers into a folder; `JetStream.restore_stream` restores it.
 
-        With `check` the server looks for damage first. `window_bytes` is how far it sends ahead; 0 leaves it to it.
+        With `check` the server looks for damage first. `window_bytes` is how much it sends ahead; 0 is the server's
+        default.
         """
         request = {"chunk_size": chunk_bytes, "no_consumers": not consumers, "jsck": check, "window_size": window_bytes}
         return backup(self, folder, progress, {key: value for key, value in request.items() if value}, timeout)
@@ -201,10 +208,10 @@ class Stream:
         batch_rows: int = BATCH_ROWS,
         columns: Sequence[str] | None = None,
     ) -> ArrowScan:
-        """The messages from `start` to `end`, both included, as Arrow record batches in order.
+        """Read the messages from `start` to `end` (both included), in order, as Arrow record batches.
 
-        Sequences or times; without a start from the first message, without an end to the last one there is now. Goes
-        on after a lost connection and leaves no consumer behind. The columns are those of `Consumer.fetch_arrow`.
+        `start` and `end` are sequences or times. The default is everything that is stored now. A scan continues after a
+        lost connection and leaves no consumer behind. The columns are those of `Consumer.fetch_arrow`.
         """
         from jetspark.client.sync.scanning import ArrowScan
 
@@ -213,29 +220,29 @@ class Stream:
     # Consumers.
 
     def consumer(self, name: str) -> Consumer:
-        """A consumer that exists; ConsumerNotFoundError when it does not."""
+        """An existing consumer; ConsumerNotFoundError if there is none."""
         answer = self.jetstream.api_request(f"CONSUMER.INFO.{self.name}.{check_name('consumer', name)}")
         return self._consumer(ConsumerInfo.read(answer))
 
     def create_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
-        """Make a consumer: `create_consumer("worker")` is durable, without a name it goes when unused.
+        """Create a consumer. With a name it is durable; without one it is removed when unused.
 
             worker = orders.create_consumer("worker", filter_subject="orders.new", ack_wait=60, max_deliver=5)
 
-        Settings have JetStream's own names; acknowledgements are explicit unless `ack_policy` says otherwise. The same
-        settings again are no error; other settings under the same name are ConsumerExistsError.
+        The settings have the names of the JetStream API. `ack_policy` is "explicit" by default. If the consumer exists
+        with the same settings, nothing happens; with other settings it is ConsumerExistsError.
         """
         return self._put_consumer(config, settings, "create")
 
     def update_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
-        """Change a consumer that exists. With a name and keywords, what is not named stays as it is."""
+        """Change settings of a consumer. With a name and keywords, the other settings stay as they are."""
         if isinstance(config, str):
             base = (self.consumer(config)).cached_info.config
             return self._put_consumer(replace(base, pause_until=None), settings, "update")
         return self._put_consumer(config, settings, "update")
 
     def create_or_update_consumer(self, config: ConsumerConfig | str | None = None, **settings: Any) -> Consumer:
-        """Make a consumer, or give the one there is these settings."""
+        """Create a consumer, or change the existing one to these settings."""
         return self._put_consumer(config, settings, "")
 
     def _put_consumer(self, config: ConsumerConfig | str | None, settings: dict[str, Any], action: str) -> Consumer:
@@ -264,7 +271,7 @@ class Stream:
         return f"CONSUMER.CREATE.{self.name}.{name}"
 
     def delete_consumer(self, name: str) -> None:
-        """Remove a consumer."""
+        """Delete a consumer."""
         self.jetstream.api_request(f"CONSUMER.DELETE.{self.name}.{check_name('consumer', name)}")
 
     def consumer_names(self) -> list[str]:
@@ -277,7 +284,7 @@ class Stream:
         return [ConsumerInfo.read(one) for one in found]
 
     def ordered_consumer(self, **options: Any) -> OrderedConsumer:
-        """Read the stream in order without gaps, whatever happens to the server or the connection.
+        """Read the stream in order and without gaps, also after a lost connection or a restart of the server.
 
         Options: `filter_subjects`, `deliver_policy`, `opt_start_seq`, `opt_start_time`, `headers_only`,
         `replay_policy`, `inactive_threshold`, `name_prefix`, `metadata`.
@@ -292,7 +299,9 @@ class Stream:
         return Consumer(self, info)
 
     def consumer_handle(self, name: str) -> Consumer:
-        """A consumer by its name, without asking the server (as across accounts, where asking is not allowed)."""
+        """A consumer object for a name, without asking the server (for example across accounts, where that is not
+        allowed).
+        """
         return self._consumer(ConsumerInfo.read({"stream_name": self.name, "name": check_name("consumer", name)}))
 
 

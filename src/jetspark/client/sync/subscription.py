@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Subscription:
-    """Messages of one subject or pattern, in the order they came."""
+    """A core NATS subscription: the messages of a subject, in the order in which they arrived."""
 
     def __init__(self, link: Link, inbox: Inbox, callback: Callable[[Msg], Any] | None) -> None:
         self._link = link
@@ -32,36 +32,36 @@ class Subscription:
 
     @property
     def subject(self) -> str:
-        """What was subscribed to."""
+        """The subject, possibly with wildcards."""
         return self._inbox.subject.decode("utf-8", "surrogateescape")
 
     @property
     def queue(self) -> str:
-        """The queue group; empty for none."""
+        """The queue group; empty if there is none."""
         return self._inbox.queue_group.decode("utf-8", "surrogateescape")
 
     @property
     def pending_count(self) -> int:
-        """Messages that came and were not taken yet."""
+        """Messages that have arrived and wait for you."""
         return len(self._inbox.queue)
 
     @property
     def delivered_count(self) -> int:
-        """Messages that came since the subscription was made."""
+        """Messages that have arrived since the subscription began."""
         return self._inbox.delivered_count
 
     @property
     def dropped_count(self) -> int:
-        """Messages lost because the buffer was full."""
+        """Messages that were dropped because the buffer was full."""
         return self._inbox.dropped_count
 
     @property
     def is_closed(self) -> bool:
-        """No more messages will come; those already here can still be taken."""
+        """Whether no more messages will arrive; those already here can still be taken."""
         return self._inbox.closed
 
     def next(self, timeout: Seconds | None = None) -> Msg | None:
-        """The next message; None when none came in time. Without a timeout it waits for ever."""
+        """The next message; None if none arrived in time. Without a timeout it waits without limit."""
         if self._callback is not None:
             raise BadOptionError("this subscription has a callback, which gets the messages")
         deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
@@ -124,7 +124,7 @@ class Subscription:
             self._link.report(SlowConsumerError(self.subject, self._inbox.dropped_count))
 
     def unsubscribe(self, *, limit: int = 0) -> None:
-        """Stop now, or once `limit` messages have come since the beginning."""
+        """Stop now, or after `limit` messages since the beginning."""
         with self._link.guard:
             if limit > 0:
                 self._link.core.limit_route(self._inbox, limit)
@@ -132,7 +132,7 @@ class Subscription:
                 self._link.core.remove_route(self._inbox)
 
     def drain(self, timeout: Seconds | None = None) -> None:
-        """Stop the server's deliveries and wait until what already came has been taken."""
+        """Stop deliveries and wait until you have taken what has already arrived."""
         timeout_s = self._link.options.drain_timeout if timeout is None else seconds(timeout)
         deadline_s = self._link.now() + timeout_s
         self._link.stop_deliveries(self._inbox, timeout_s)

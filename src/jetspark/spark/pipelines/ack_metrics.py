@@ -23,7 +23,7 @@ _MILLISECOND_NS = 1_000_000
 
 
 def ack_samples(messages: DataFrame) -> DataFrame:
-    """One row a sample, from the messages of a stream that captures the metric subjects.
+    """The ack samples in a stream that collects the metric subjects, one row for each.
 
     Columns: timestamp, stream, consumer, consumer_sequence, stream_sequence, ack_ms, deliveries.
     """
@@ -44,7 +44,7 @@ def ack_samples(messages: DataFrame) -> DataFrame:
 
 
 def ack_latency(messages: DataFrame, *, window: str = "1 minute", late: str = "1 minute") -> DataFrame:
-    """Figures for each consumer and window: samples, median, 95th and 99th percentile, longest, redelivered."""
+    """The ack latency of each consumer and window: samples, median, 95th and 99th percentile, maximum, redelivered."""
     from pyspark.sql import functions as f
 
     values = {

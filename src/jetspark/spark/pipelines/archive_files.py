@@ -205,9 +205,9 @@ def compact(
 ) -> Compacted:
     """Merge the small files of an archive; safe while the archive is being written and read.
 
-    `checkpoint` is the archiving query's; its commits say which batches are final. Without it the newest batch stays.
-    `keep_s` leaves merged files to those who began to read them, until a compaction so many seconds later; meanwhile
-    `read_archive` knows that they no longer count, and a plain reader of the folder does not.
+    `checkpoint` is that of the archiving query; it says which batches are committed. Without it, the newest batch is
+    left alone. `keep_s` keeps the merged files for that many seconds, for readers that have begun; they are removed by
+    a later compaction. `read_archive` ignores them, other readers of the folder do not.
     """
     top = local_folder(root, "an archive")
     if not top.is_dir():

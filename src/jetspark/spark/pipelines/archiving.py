@@ -45,9 +45,9 @@ _KEY_CHARACTERS = 40
 
 
 def archive_rows(messages: DataFrame, *, subject_tokens: int | None = None) -> DataFrame:
-    """The messages with the two columns an archive is partitioned by: `day` in UTC, and `subject_key`.
+    """Messages with the two columns by which an archive is partitioned: `day` in UTC, and `subject_key`.
 
-    `subject_tokens` takes only so many leading tokens of the subject as its key, for streams with many subjects.
+    `subject_tokens` uses only so many leading tokens of the subject as its key, for streams with many subjects.
     """
     from pyspark.sql import functions as f
 
@@ -77,9 +77,9 @@ def archive(
     every: str | None = None,
     **options: Any,
 ) -> StreamingQuery:
-    """Start archiving a stream into a folder: what is there now and then end, or with `every="1 minute"` for ever.
+    """Start archiving a stream into a folder: what is there now, or, with `every="1 minute"`, until it is stopped.
 
-    Exactly once: each micro-batch has folders of its own, which it overwrites when it has to run again.
+    Each message is archived exactly once: a micro-batch has folders of its own, and overwrites them if it runs again.
     """
     from jetspark.spark.streaming import query_id, start
 
@@ -120,7 +120,7 @@ def read_archive(spark: SparkSession, path: str | Path) -> DataFrame:
 
 
 def replay_rows(archived: DataFrame) -> DataFrame:
-    """Archived messages as rows for the sink, with where they came from in headers."""
+    """Archived messages as rows for the sink, with their origin in headers."""
     from pyspark.sql import functions as f
 
     def renamed(header: Column) -> Column:
@@ -161,10 +161,10 @@ def _rfc3339(time_ns: Column) -> Column:
 def replay(
     spark: SparkSession, path: str | Path, stream: str, *, where: str = "", write_id: str = "", **options: Any
 ) -> None:
-    """Publish an archive into a stream, in order; the same replay again publishes only what is missing.
+    """Publish the messages of an archive into a stream, in order. The same replay again publishes only what is missing.
 
-    `where` chooses messages in SQL, as in "subject LIKE 'ORDERS.%' AND day >= '2026-11-01'"; the stream must take their
-    subjects. One task publishes, because only one publisher keeps an order.
+    `where` chooses messages in SQL, such as "subject LIKE 'ORDERS.%' AND day >= '2026-11-01'". The stream must take
+    their subjects. One task publishes, because only a single publisher can keep the order.
     """
     from pyspark.sql import functions as f
 

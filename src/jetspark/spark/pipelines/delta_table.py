@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 def lakehouse(
     rows: DataFrame, table: str | Path, *, checkpoint: str | Path, every: str | None = None, name: str = ""
 ) -> StreamingQuery:
-    """Start writing a streaming DataFrame into a Delta table, which is made when it is not there.
+    """Start writing a streaming DataFrame into a Delta table, which is created if it does not exist.
 
-    `name` is shown in the table's log beside the id of the checkpoint. A new checkpoint is a new writer: what it reads
-    is added, whatever another one has added before.
+    `name` is shown in the log of the table, with the id of the checkpoint. A new checkpoint is a new writer: it adds
+    what it reads, even if another one has added it before.
     """
     from jetspark.spark.streaming import query_id, start
 

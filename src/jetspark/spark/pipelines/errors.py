@@ -6,4 +6,4 @@ from jetspark.errors import JetsparkError
 
 
 class PipelineError(JetsparkError):
-    """Something about a pipeline that its owner can put right; the text says what."""
+    """Something is wrong with a pipeline, and you can correct it; the text says how."""

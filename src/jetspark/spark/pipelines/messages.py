@@ -20,16 +20,16 @@ FORMAT = "jetstream"
 
 
 def connection_options(spark: SparkSession) -> dict[str, str]:
-    """The connection options the session carries."""
+    """The connection options of the session (`spark.jetspark.…`)."""
     settings: dict[str, str] = dict(spark.conf.getAll)
     found = {key.removeprefix(CONF_PREFIX): value for key, value in settings.items() if key.startswith(CONF_PREFIX)}
     return {"servers": DEFAULT_SERVERS, **found}
 
 
 def read_messages(spark: SparkSession, stream: str, **options: Any) -> DataFrame:
-    """The messages of a stream (several, with commas) as they come: a streaming DataFrame.
+    """The messages of a stream, or of several with commas between them, as a streaming DataFrame.
 
-    From the first one stored, where the bare source begins with the next to come: a pipeline is to have them all.
+    It begins with the first stored message; the bare source would begin with the next one.
     """
     chosen = {**connection_options(spark), "stream": stream, **_texts(options)}
     if not {name.lower() for name in chosen} & {"startingoffsets", "startingtimestamp"}:
@@ -38,7 +38,7 @@ def read_messages(spark: SparkSession, stream: str, **options: Any) -> DataFrame
 
 
 def read_stored(spark: SparkSession, stream: str, **options: Any) -> DataFrame:
-    """The messages a stream holds now: a batch DataFrame."""
+    """The messages that are in a stream now, as a batch DataFrame."""
     chosen = {**connection_options(spark), "stream": stream, **_texts(options)}
     return spark.read.format(FORMAT).options(**chosen).load()
 
@@ -57,7 +57,7 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
 
 
 def json_fields(messages: DataFrame, schema: str, *, keep: Sequence[str] = ("subject", "timestamp")) -> DataFrame:
-    """The payloads read as JSON documents, a column a field, beside the columns in `keep`.
+    """Parse the payloads as JSON: one column for each field, and the columns in `keep`.
 
     A payload that is not such a document gives nulls; `where("order_id IS NULL")` finds them.
     """
@@ -68,10 +68,9 @@ def json_fields(messages: DataFrame, schema: str, *, keep: Sequence[str] = ("sub
 
 
 def as_messages(rows: DataFrame, *, subject: Column | str, key: Sequence[Column | str], data: Any = None) -> DataFrame:
-    """Rows as messages for the sink: a subject, the row as JSON (or `data`), and an id from the key's values.
+    """Rows as messages for the sink: a subject, the row as JSON (or `data`), and an id made of the key's values.
 
-    The key says which rows are the same: a row computed again after a crash, in whatever order a shuffle left it, gets
-    the same id and is stored once.
+    The key identifies a row: if it is computed again after a crash, it gets the same id and is stored once.
     """
     from pyspark.sql import functions as f
 

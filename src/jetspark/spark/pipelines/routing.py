@@ -23,7 +23,7 @@ _UNFIT = r"[\s.*>]+"
 
 @dataclass(frozen=True)
 class Rule:
-    """`Rule("big", "amount > 1000", "alerts.{country}")`."""
+    """A rule of `fan_out`, such as `Rule("big", "amount > 1000", "alerts.{country}")`: name, SQL condition, subject."""
 
     name: str
     when: str
@@ -38,10 +38,10 @@ def fan_out(
     otherwise: str | None = None,
     headers: bool = False,
 ) -> DataFrame:
-    """Messages for the sink: `subject`, `data` and `msg_id`, one row for each rule a message meets.
+    """Messages for the sink (`subject`, `data`, `msg_id`): one row for each rule that a message matches.
 
-    `first_only` stops at the first rule that holds; `otherwise` is the subject of what meets none. The rows must have
-    the source's columns stream, sequence and data, and `headers` when those are to be kept.
+    With `first_only` only the first rule that matches counts. `otherwise` is the subject of messages that match none.
+    The rows need the source's columns stream, sequence and data, and `headers` if you want to keep them.
     """
     from pyspark.sql import functions as f
 

@@ -33,9 +33,10 @@ def aggregate(
     by: Sequence[str] = ("subject",),
     time: str = "timestamp",
 ) -> DataFrame:
-    """Values over windows of time: `window_start`, `window_end`, the columns in `by`, and one column a value.
+    """Values over windows of time, with the columns `window_start`, `window_end`, those in `by`, and one for each
+    value.
 
-    A streaming query in append mode gives each window once, when it is `late` in the past.
+    In append mode a streaming query emits each window once, when it ended longer than `late` ago.
     """
     from pyspark.sql import functions as f
 
@@ -49,10 +50,10 @@ def aggregate(
 
 
 def dedupe(rows: DataFrame, keys: Sequence[str], *, within: str = "7 days", time: str = "timestamp") -> DataFrame:
-    """Only the first of the rows whose keys are equal, as long as they are at most `within` apart.
+    """Only the first of the rows with equal keys that are at most `within` apart.
 
-    The keys may come from the content (an order's number, a hash of the payload). State is one entry a key for the time
-    of `within`: use the RocksDB store (`ROCKSDB`) when that is many.
+    Keys may come from the content: an order number, or a hash of the payload. The state has one entry for each key for
+    the time of `within`; use the RocksDB store (`ROCKSDB`) if these are many.
     """
     if not keys:
         raise PipelineError("dedupe needs the columns that make two rows the same")
@@ -69,10 +70,10 @@ def join_streams(
     how: str = "inner",
     time: str = "timestamp",
 ) -> DataFrame:
-    """Rows of two streams with equal keys, the right one at most `within` after the left one.
+    """Pairs of rows of two streams with equal keys, the right one at most `within` after the left one.
 
-    The columns are the left's, and `right`, a struct with all of the right's. With `how="left"` a left row whose
-    partner did not come in time is given with null.
+    The columns are those of the left row, and `right`, a struct with all columns of the right one. With `how="left"`,
+    left rows without a partner are included, with null.
     """
     from pyspark.sql import functions as f
 
