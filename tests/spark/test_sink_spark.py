@@ -127,7 +127,7 @@ def test_updates_of_an_aggregate_are_written_by_foreach_batch_and_complete_mode_
     # However many batches there are, one record says which was the last.
     ledger = js.stream("KV_jetspark_sink").info(subjects_filter=f"$KV.jetspark_sink.{stream.name}.>")
     assert list(ledger.state.subjects or {}) == [f"$KV.jetspark_sink.{stream.name}.counts.committed"]
-    with pytest.raises(PySparkException, match="writeVersion 0 .* after version 1 .* another writeId"):
+    with pytest.raises(PySparkException, match=r"writeVersion 0 .* after version 1 .* another writeId"):
         twice(spark.sql("SELECT 'late' AS data"), 0)
     whole = counts.writeStream.format("jetstream").outputMode("complete").trigger(once=True)
     options = {"servers": url, "subject": f"{stream.name}.out", "checkpointLocation": str(tmp_path / "complete")}

@@ -208,7 +208,8 @@ class TaskWriter:
 
     def _is_settled(self, msg_id: bytes) -> bool:
         """Did an earlier attempt store this row, or put it aside?"""
-        return msg_id in self._attempt.stored or msg_id + SUFFIX in self._attempt.stored
+        stored = self._attempt.stored
+        return msg_id in stored or (bool(self._options["deadLetterSubject"]) and msg_id + SUFFIX in stored)
 
     def _send_blocks(self, rows: Rows) -> None:
         for start in range(0, len(rows), self._block_rows):
