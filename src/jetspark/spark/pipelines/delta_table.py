@@ -20,7 +20,7 @@ from jetspark.spark.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
     import pyarrow
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable, Schema
     from deltalake.transaction import AddAction, RemoveAction
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
@@ -114,10 +114,15 @@ def _columns(schema: pyarrow.Schema) -> dict[str, str]:
     from deltalake import Schema
 
     try:
-        return {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
+        return _kinds(Schema.from_arrow(schema))
     except Exception as error:
         kinds = ", ".join(f"{field.name} {field.type}" for field in schema)
         raise PipelineError(f"a Delta table cannot hold one of the columns {kinds}: {error}") from error
+
+
+def _kinds(schema: Schema) -> dict[str, str]:
+    """Each column's type in Delta's own word, or as its document when it has parts."""
+    return {field.name: field.type.to_json().strip('"') for field in schema.fields}
 
 
 def _check_schema(table: DeltaTable, schema: pyarrow.Schema, where: str) -> None:
@@ -127,7 +132,7 @@ def _check_schema(table: DeltaTable, schema: pyarrow.Schema, where: str) -> None
         raise PipelineError(
             f"the table {where} is partitioned by {', '.join(partitions)}: only whole tables are written"
         )
-    known = {field.name: str(field.type) for field in table.schema().fields}
+    known = _kinds(table.schema())
     ours = _columns(schema)
     strange = sorted(name for name in ours if known.get(name) != ours[name])
     if strange:
