@@ -107,6 +107,25 @@ def test_headers_that_the_stream_does_not_take_are_the_fault_of_the_row(url: str
     assert stored(target) == Counter(["3"])
 
 
+def test_headers_or_an_id_too_large_to_send_are_left_out_of_the_dead_letter(url: str, target: Stream) -> None:
+    columns: dict[str, t.DataType] = {"data": TEXT, "headers": t.MapType(TEXT, TEXT), "msg_id": TEXT}
+    pairs = pa.map_(pa.string(), pa.string())
+    kinds = pa.schema([("data", pa.string()), ("headers", pairs), ("msg_id", pa.string())])
+    rows = [
+        {"data": "wide", "headers": [("Wide", "x" * 65_000), ("Nats-Rollup", "all")], "msg_id": "a"},
+        {"data": "wider", "headers": [("Wide", "x" * 70_000)], "msg_id": "b"},
+        {"data": "named", "headers": [("Kept", "yes"), ("Jetspark-Reason", "old")], "msg_id": "c" * 70_000},
+    ]
+    sink = make_sink(url, target.name, columns, deadLetterSubject=f"{target.name}.dead", numRetries=0)
+    done = sink.write(PLACE, iter([pa.RecordBatch.from_pylist(rows, schema=kinds)]))
+    assert (done.stored, done.dead) == (0, 3)
+    letters = [target.get_msg(sequence) for sequence in (1, 2, 3)]
+    assert [letter.data for letter in letters] == [b"wide", b"wider", b"named"]
+    assert [letter.headers.get("Kept") for letter in letters] == [None, None, "yes"]
+    (reason,) = letters[2].headers.get_all("Jetspark-Reason")
+    assert "header size exceeds maximum" in reason
+
+
 def test_dead_letters_are_on_their_way_together_and_each_is_waited_for(url: str, js: JetStream, target: Stream) -> None:
     letters = js.create_stream(f"{target.name}dead", subjects=[f"{target.name}dead.>"])
     subject = f"{letters.name}.a"

@@ -5,7 +5,7 @@ Which rows these are is decided by who checks or sends them, and when they are s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jetspark.client.headers import Headers
 from jetspark.spark.sink_ids import IdMaker, Place
@@ -17,9 +17,10 @@ ROW = "Jetspark-Row"
 SIZE = "Jetspark-Size"
 OWN_PREFIX = "Jetspark-Row-"
 SUFFIX = b":dead"
-# Room for the headers of a dead letter within the server's largest message.
-HEADERS_BYTES_MAX = 2048
+# What a server takes of headers, whatever the size of its largest message.
+HEADERS_BYTES_MAX = 65_535
 REASON_CHARACTERS_MAX = 500
+ID_BYTES_MAX = 512
 # What is added to a block of headers when it is sent: the message id's name, the size of the data, line ends.
 ADDED_BYTES = 64
 
@@ -42,11 +43,15 @@ def dead_letters(refused: Sequence[Row], subject: str, place: Place, max_payload
 
 
 def _letter(row: Row, place: Place, size_max: int) -> tuple[bytes, bytes]:
-    """Reason, intended subject, and place as headers; the row's own headers and data as far as they fit."""
-    headers = _own_headers(row, size_max)
-    headers.set(REASON, _line(row.reason))
-    headers.set(SUBJECT, _line(row.subject))
-    headers.set(ROW, f"{place.batch}:{place.partition}:{row.number}")
+    """Reason, intended subject, and place as headers; the row's own headers if they fit, its data as far as it fits."""
+    told = Headers()
+    told.set(REASON, _line(row.reason))
+    told.set(SUBJECT, _line(row.subject))
+    told.set(ROW, f"{place.batch}:{place.partition}:{row.number}")
+    # A row that was a dead letter before has those of its own.
+    headers = Headers([*(pair for pair in _own_headers(row) if pair[0] not in told), *told.all_items()])
+    if len(headers.to_block()) > min(size_max // 2, HEADERS_BYTES_MAX - ID_BYTES_MAX - ADDED_BYTES):
+        headers = told
     data = row.data
     room = max(0, size_max - len(headers.to_block()) - ADDED_BYTES)
     if len(data) > room:
@@ -56,19 +61,15 @@ def _letter(row: Row, place: Place, size_max: int) -> tuple[bytes, bytes]:
 
 
 def _letter_id(row: Row, make_ids: IdMaker) -> bytes:
-    if row.msg_id and all(32 < byte < 127 for byte in row.msg_id):
+    if 0 < len(row.msg_id) < ID_BYTES_MAX - len(SUFFIX) and all(32 < byte < 127 for byte in row.msg_id):
         return row.msg_id + SUFFIX
     return make_ids([row.subject.encode()], [row.block], [row.data])[0] + SUFFIX
 
 
-def _own_headers(row: Row, max_payload: int) -> Headers:
-    if len(row.block) > max(0, max_payload // 2 - HEADERS_BYTES_MAX):
-        return Headers()
+def _own_headers(row: Row) -> Iterator[tuple[str, str]]:
     # What tells a stream to do something may be what it was refused for: kept to be read, not to be obeyed.
-    pairs = Headers.from_block(row.block).all_items()
-    return Headers(
-        (f"{OWN_PREFIX}{name}" if name.lower().startswith("nats-") else name, value) for name, value in pairs
-    )
+    for name, value in Headers.from_block(row.block).all_items():
+        yield (f"{OWN_PREFIX}{name}" if name.lower().startswith("nats-") else name), value
 
 
 def _line(text: str) -> str:
