@@ -126,6 +126,18 @@ def test_headers_or_an_id_too_large_to_send_are_left_out_of_the_dead_letter(url:
     assert "header size exceeds maximum" in reason
 
 
+def test_a_subject_too_long_for_the_wire_costs_its_row_and_not_the_connection(url: str, target: Stream) -> None:
+    rows = [{"data": str(size), "subject": f"{target.name}." + "x" * size} for size in (3_000, 5_000)]
+    sink = make_sink(url, target.name, COLUMNS, deadLetterSubject=f"{target.name}.dead", numRetries=0)
+    done = sink.write(PLACE, batches(rows))
+    assert (done.stored, done.dead) == (1, 1)
+    letter = target.get_last_msg(f"{target.name}.dead")
+    assert (letter.data, letter.headers["Jetspark-Reason"]) == (
+        b"5000",
+        "its subject has 5014 bytes; a server takes 3840",
+    )
+
+
 def test_dead_letters_are_on_their_way_together_and_each_is_waited_for(url: str, js: JetStream, target: Stream) -> None:
     letters = js.create_stream(f"{target.name}dead", subjects=[f"{target.name}dead.>"])
     subject = f"{letters.name}.a"
