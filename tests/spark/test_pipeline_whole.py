@@ -120,7 +120,9 @@ def test_an_archive_keeps_everything_and_a_replay_gives_it_back_in_order(
     assert [one.headers[TIME_HEADER] for one in replayed] == [moment(one.timestamp_ns) for one in originals]
 
 
-def test_the_programs_of_the_template_replay_bring_a_lost_stream_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_programs_of_the_template_replay_bring_a_lost_stream_back(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     create_project("back", "replay", tmp_path)
     archive, replay = (runpy.run_path(str(tmp_path / "back" / f"{name}.py"))["main"] for name in ("archive", "replay"))
     with running(OURS) as server, connect(url_of(server)) as client:
@@ -129,6 +131,7 @@ def test_the_programs_of_the_template_replay_bring_a_lost_stream_back(spark: Spa
             client.jetstream().publish(f"ORDERS.{number % 3}", b"%d" % number)
         before = [(one.subject, one.data, moment(one.timestamp_ns)) for one in stored(orders)]
         archive(["--servers", url_of(server)])
+        assert "Done: 20 rows in 1 batch; ORDERS up to sequence 20." in capsys.readouterr().err
         orders.purge()
         for _ in range(2):
             replay(["ORDERS", "--servers", url_of(server)])
