@@ -30,7 +30,7 @@ from jetspark.spark.connections import drop_all
 from jetspark.spark.sink import Sink, TaskDone
 from jetspark.spark.sink_checks import check_target
 from jetspark.spark.sink_claim import SinkError
-from jetspark.spark.sink_ids import Place
+from jetspark.spark.sink_ids import Place, Run
 from jetspark.spark.sink_ledger import Ledger
 from jetspark.spark.sink_options import sink_options
 from jetspark.spark.sink_rows import plan_rows
@@ -119,7 +119,7 @@ def test_a_committed_batch_is_skipped_and_an_older_one_refused(url: str, js: Jet
     sink.write(PLACE, batches(NUMBERS))
     assert stored(target) == Counter(NUMBERS)
     with pytest.raises(SinkError, match=r"batch 5 of this query is already committed.*checkpoint is older"):
-        sink.write(Place("query", 4, 0), batches(NUMBERS))
+        sink.write(Place("query", 4, 0), batches(NUMBERS), Run(is_query=True))
     assert stored(target) == Counter(NUMBERS)
 
 
