@@ -67,9 +67,11 @@ def test_spark_connect_finds_and_reads_it(url: str, tmp_path: Path) -> None:
     assert "read 25 25" in said
 
 
-def test_the_module_spark_looks_for_is_light() -> None:
-    """It is imported by every Spark on the machine, also by those that never read a stream."""
-    code = "import sys, pyspark_jetspark; print(sorted(m for m in sys.modules if m.startswith('jetspark.client')))"
+def test_the_modules_spark_looks_for_are_light() -> None:
+    """They are imported by every Spark on the machine, also by those that never read a stream."""
+    heavy = "('jetspark.client', 'pyarrow', 'deltalake')"
+    found = f"print(sorted(name for name in sys.modules if name.startswith({heavy})))"
+    code = f"import sys, pyspark_jetspark, pyspark_jetspark_delta; {found}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from deltalake import DeltaTable
 from pyarrow import parquet
 from tests.spark.conftest import KINDS, OURS, running, url_of
 
@@ -22,7 +23,7 @@ from jetspark.spark.pipelines.project import create_project, find_project, templ
 from jetspark.spark.pipelines.run_records import last_runs
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(800)]
-RUN_TIMEOUT_S = 400
+RUN_TIMEOUT_S = 600
 MASTER = ("--master", "local[2]", "--conf", "spark.ui.enabled=false")
 
 
@@ -107,7 +108,7 @@ def project_of_all_templates(parent: Path) -> Path:
     create_project("all", "orders", parent)
     for name in template_names():
         create_project(f"p-{name}", name, parent)
-        for path in (parent / f"p-{name}" / "transformations").iterdir():
+        for path in (parent / f"p-{name}" / "transformations").glob("*"):
             shutil.copy(path, parent / "all" / "transformations" / path.name)
     return parent / "all"
 
@@ -136,6 +137,8 @@ def test_every_template_runs(kind: str, tmp_path: Path) -> None:
     assert counts == {"ALERTS": 3, "CLEAN": 14, "ROUTED": 16}
     tables = project / "state" / "warehouse"
     assert parquet.read_table(tables / "archive").num_rows == 15
+    lake = DeltaTable(project / "lake" / "orders").to_pyarrow_table()
+    assert sorted(lake.column("sequence").to_pylist()) == list(range(1, 16))
     assert parquet.read_table(tables / "shipped").to_pylist()[0]["carrier"] == "ship"
     assert {flow["flow"] for flow in status["flows"] if flow["streams"] and flow["streams"][0]["behind"] == 0} == {
         "orders",
@@ -145,6 +148,7 @@ def test_every_template_runs(kind: str, tmp_path: Path) -> None:
         "shipped",
         "routes",
         "ack_times",
+        "lake_orders",
     }
 
 

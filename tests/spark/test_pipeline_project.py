@@ -285,8 +285,8 @@ def test_every_template_is_a_project_whose_graph_is_drawn_without_spark(tmp_path
     together = create_project("all", "orders", tmp_path)[0].parent
     for name in template_names():
         made = create_project(f"p-{name}", name, tmp_path)
-        assert any(path.name == ".gitignore" for path in made)
-        for path in (tmp_path / f"p-{name}" / "transformations").iterdir():
+        assert {".gitignore", "README.md"} < {path.name for path in made}
+        for path in (tmp_path / f"p-{name}" / "transformations").glob("*"):
             shutil.copy(path, together / "transformations" / path.name)
     graph = read_graph(find_project(together))
     assert graph.problems() == []
@@ -303,6 +303,7 @@ def test_every_template_is_a_project_whose_graph_is_drawn_without_spark(tmp_path
         ("stream:SHIPMENTS", "shipped"),
         ("stream:ORDERS", "routed"),
         ("stream:METRICS", "ack_times"),
+        ("stream:ORDERS", "lake"),
     }
     assert "└─ statistics  [sink jetstream to STATISTICS]" in text_tree(graph)
 
@@ -439,9 +440,18 @@ def test_status_compares_checkpoints_with_the_server(tmp_path: Path) -> None:
     assert "no server could be reached" in unreachable["flows"][0]["streams"][0]["problem"]
 
 
+WHOLE = ("archive", "replay", "aggregate", "dedupe", "join", "fan-out", "ack-latency", "lakehouse")
+
+
+def test_there_is_a_template_for_every_whole_pipeline() -> None:
+    assert set(template_names()) == {*WHOLE, "orders"}
+
+
 def test_init_makes_a_project_and_refuses_what_it_cannot_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert invoke("init", "--list").output.split() == template_names()
+    listed = invoke("init", "--list").output.splitlines()
+    assert [line.split()[0] for line in listed] == template_names()
+    assert "lakehouse    A stream as a Delta table, each row once, without a jar." in listed
     assert invoke("init", "shop").exit_code == 0
     assert load_project(tmp_path / "shop" / "spark-pipeline.yml").name == "shop"
     assert sorted(os.listdir(tmp_path / "shop" / "transformations")) == ["by_country.sql", "orders.py"]
@@ -449,6 +459,10 @@ def test_init_makes_a_project_and_refuses_what_it_cannot_make(tmp_path: Path, mo
     assert (again.exit_code, "choose another name" in again.output) == (1, True)
     unknown = invoke("init", "other", "--template", "nothing")
     assert "there are ack-latency, aggregate" in unknown.output
+    programs = invoke("init", "back", "--template", "replay").output
+    assert "then `python archive.py` and `python replay.py`" in programs
+    refused = invoke("run", "back")
+    assert (refused.exit_code, "programs, which `python` starts: archive.py, replay.py" in refused.output) == (1, True)
     assert invoke("init").exit_code == 2
     assert "cannot name a project" in invoke("init", "a/b").output
     assert "KEY=VALUE" in invoke("run", "shop", "--conf", "novalue").output

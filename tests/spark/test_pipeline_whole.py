@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -13,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow
 import pytest
 from pyspark.sql import functions as f
+from pyspark.sql import types
+from tests.spark.conftest import OURS, running, url_of
 
 from jetspark.client.headers import Headers
-from jetspark.client.sync import JetStream, Stream
+from jetspark.client.sync import JetStream, Stream, connect
 from jetspark.spark import pipelines
 from jetspark.spark.pipelines import Rule
 from jetspark.spark.pipelines.archive_files import archive_files
 from jetspark.spark.pipelines.archiving import SEQUENCE_HEADER, STREAM_HEADER, TIME_HEADER
-from jetspark.spark.pipelines.delta_table import append_batch
+from jetspark.spark.pipelines.delta_sink import DeltaDataSource, table_schema, write_file
+from jetspark.spark.pipelines.delta_table import add_batch
+from jetspark.spark.pipelines.project import create_project
 from jetspark.spark.pipelines.routing import check_rules, check_subject
 from jetspark.spark.streaming import follow
 
@@ -113,6 +118,26 @@ def test_an_archive_keeps_everything_and_a_replay_gives_it_back_in_order(
     assert first[STREAM_HEADER] == stream.name
     assert [message.headers[SEQUENCE_HEADER] for message in replayed] == [str(one.seq) for one in originals]
     assert [one.headers[TIME_HEADER] for one in replayed] == [moment(one.timestamp_ns) for one in originals]
+
+
+def test_the_programs_of_the_template_replay_bring_a_lost_stream_back(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_project("back", "replay", tmp_path)
+    archive, replay = (runpy.run_path(str(tmp_path / "back" / f"{name}.py"))["main"] for name in ("archive", "replay"))
+    with running(OURS) as server, connect(url_of(server)) as client:
+        orders = client.jetstream().create_stream("ORDERS", subjects=["ORDERS.>"])
+        for number in range(20):
+            client.jetstream().publish(f"ORDERS.{number % 3}", b"%d" % number)
+        before = [(one.subject, one.data, moment(one.timestamp_ns)) for one in stored(orders)]
+        archive(["--servers", url_of(server)])
+        assert "Done: 20 rows in 1 batch; ORDERS up to sequence 20." in capsys.readouterr().err
+        orders.purge()
+        for _ in range(2):
+            replay(["ORDERS", "--servers", url_of(server)])
+        after = orders.scan(columns=["sequence"]).read_all().column("sequence").to_pylist()
+        back = [orders.get_msg(sequence) for sequence in after]
+    assert [(one.subject, one.data, one.headers[TIME_HEADER]) for one in back] == before
 
 
 def test_subjects_that_are_odd_names_of_folders_are_archived_and_replayed(
@@ -343,22 +368,40 @@ def test_a_new_checkpoint_is_a_new_writer_of_a_delta_table(
     assert run(tmp_path / "moved") == [1, 1, 2, 2, 3]
 
 
-def test_a_delta_batch_that_is_in_the_table_is_not_appended_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_delta_batch_that_is_in_the_table_is_not_added_again(tmp_path: Path) -> None:
+    from deltalake import DeltaTable
+
+    table, zone = tmp_path / "t", pyarrow.timestamp("us", "Europe/Zurich")
+    columns = table_schema(types.StructType().add("id", types.LongType()).add("at", types.TimestampType()))
+    given = pyarrow.RecordBatch.from_arrays([[1, 2, 3], pyarrow.array([NOON] * 3, zone)], names=["id", "at"])
+
+    def add(writer: str, batch_id: int) -> bool:
+        files = [write_file(table, columns, part, iter(rows)) for part, rows in enumerate([[given], []])]
+        return add_batch(str(table), columns, writer, batch_id, [file for file in files if file is not None])
+
+    assert [add("writer", 0), add("writer", 0), add("another", 0), add("writer", 1)] == [True, False, True, True]
+    found = DeltaTable(str(table)).to_pyarrow_table()
+    assert (found.num_rows, set(found.column("at").to_pylist())) == (9, {NOON})
+
+
+def test_a_delta_table_that_cannot_take_the_rows_is_found_out_before_the_first(tmp_path: Path) -> None:
     from deltalake import DeltaTable, Schema
 
-    rows = spark.range(3)
-    assert append_batch(rows, str(tmp_path / "t"), "writer", 0)
-    assert not append_batch(rows, str(tmp_path / "t"), "writer", 0)
-    assert append_batch(rows, str(tmp_path / "t"), "another", 0)
-    with pytest.raises(pipelines.PipelineError, match="has not these columns: name"):
-        append_batch(rows.withColumn("name", f.lit("x")), str(tmp_path / "t"), "writer", 1)
-    DeltaTable.create(
-        str(tmp_path / "parted"),
-        schema=Schema.from_arrow(pyarrow.schema([("id", "int64"), ("x", "int64")])),
-        partition_by=["id"],
-    )
-    with pytest.raises(pipelines.PipelineError, match="is partitioned by id"):
-        append_batch(rows, str(tmp_path / "parted"), "writer", 0)
-    with pytest.raises(pipelines.PipelineError, match="not s3://bucket/t"):
-        pipelines.lakehouse(rows, "s3://bucket/t", checkpoint=tmp_path / "state")
-    shutil.rmtree(tmp_path / "t")
+    rows = types.StructType().add("id", types.LongType()).add("name", types.StringType())
+    for folder, partitions in (("t", None), ("parted", ["id"])):
+        known = Schema.from_arrow(pyarrow.schema([("id", "int64"), ("x", "int64")]))
+        DeltaTable.create(str(tmp_path / folder), schema=known, partition_by=partitions)
+    for path, said in (
+        (tmp_path / "t", "has not these columns: name string; it has id long, x long$"),
+        (tmp_path / "parted", "is partitioned by id"),
+        ("s3://bucket/t", "not s3://bucket/t"),
+        ("", "needs option path"),
+    ):
+        with pytest.raises(pipelines.PipelineError, match=said):
+            DeltaDataSource({"path": str(path)}).streamWriter(rows, overwrite=False)
+    with pytest.raises(pipelines.PipelineError, match="appended to"):
+        DeltaDataSource({"path": str(tmp_path / "new")}).streamWriter(rows, overwrite=True)
+    interval = types.StructType().add("took", types.DayTimeIntervalType())
+    with pytest.raises(pipelines.PipelineError, match="cannot hold one of the columns took"):
+        DeltaDataSource({"path": str(tmp_path / "new")}).streamWriter(interval, overwrite=False)
+    assert not (tmp_path / "new").exists()

@@ -189,6 +189,8 @@ def test_ids_of_another_batch_partition_or_query_are_others(mode: str) -> None:
 def test_options_of_the_sink_are_checked_on_the_driver() -> None:
     with pytest.raises(BadOptionError, match=r"unknown option deadLeterSubject: did you mean deadLetterSubject"):
         sink_options({"servers": "nats://h", "deadLeterSubject": "x"})
+    with pytest.raises(BadOptionError, match=r"option writeVersion needs option writeId"):
+        sink_options({"servers": "nats://h", "writeVersion": "3"})
     with pytest.raises(BadOptionError, match=r"deadLetterSubject takes one subject without wildcards"):
         sink_options({"servers": "nats://h", "deadLetterSubject": "dead.>"})
     with pytest.raises(BadOptionError, match="msgId takes one of auto, column, content, position, none"):

@@ -111,18 +111,24 @@ def test_a_stream_flows_into_another_through_a_shuffle_over_restarts(
 
 
 def test_updates_of_an_aggregate_are_written_by_foreach_batch_and_complete_mode_is_refused(
-    spark: SparkSession, url: str, stream: Stream, tmp_path: Path
+    spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
 ) -> None:
     numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
     counts = numbers.groupBy((numbers["value"] % 2).alias("k")).count().selectExpr("to_json(struct(*)) as data")
 
     def twice(frame: DataFrame, batch: int) -> None:
         for _ in range(2):
-            write(frame, url, stream, subject=f"{stream.name}.out", writeId=f"counts {batch}")
+            write(frame, url, stream, subject=f"{stream.name}.out", writeId="counts", writeVersion=batch)
 
     updates = counts.writeStream.outputMode("update").option("checkpointLocation", str(tmp_path / "update"))
-    updates.foreachBatch(twice).trigger(once=True).start().awaitTermination(120)
-    assert sorted(json.loads(row)["count"] for row in rows(stream)) == [5, 5]
+    for _ in range(2):
+        updates.foreachBatch(twice).trigger(once=True).start().awaitTermination(120)
+    assert sorted(json.loads(row)["count"] for row in rows(stream)) == [5, 5, 10, 10]
+    # However many batches there are, one record says which was the last.
+    ledger = js.stream("KV_jetspark_sink").info(subjects_filter=f"$KV.jetspark_sink.{stream.name}.>")
+    assert list(ledger.state.subjects or {}) == [f"$KV.jetspark_sink.{stream.name}.counts.committed"]
+    with pytest.raises(PySparkException, match=r"writeVersion 0 .* after version 1 .* another writeId"):
+        twice(spark.sql("SELECT 'late' AS data"), 0)
     whole = counts.writeStream.format("jetstream").outputMode("complete").trigger(once=True)
     options = {"servers": url, "subject": f"{stream.name}.out", "checkpointLocation": str(tmp_path / "complete")}
     with pytest.raises(PySparkException, match="foreachBatch with a batch write"):

@@ -30,11 +30,11 @@ from jetspark.spark.connections import drop_all
 from jetspark.spark.sink import Sink, TaskDone
 from jetspark.spark.sink_checks import check_target
 from jetspark.spark.sink_claim import SinkError
-from jetspark.spark.sink_ids import Place
+from jetspark.spark.sink_ids import Place, Run
 from jetspark.spark.sink_ledger import Ledger
 from jetspark.spark.sink_options import sink_options
 from jetspark.spark.sink_rows import plan_rows
-from jetspark.testing.processes import ServerProcess, server_process
+from jetspark.testing.processes import ServerProcess, free_ports, server_process
 
 
 def test_every_row_is_stored_once_and_counted(url: str, target: Stream) -> None:
@@ -119,7 +119,7 @@ def test_a_committed_batch_is_skipped_and_an_older_one_refused(url: str, js: Jet
     sink.write(PLACE, batches(NUMBERS))
     assert stored(target) == Counter(NUMBERS)
     with pytest.raises(SinkError, match=r"batch 5 of this query is already committed.*checkpoint is older"):
-        sink.write(Place("query", 4, 0), batches(NUMBERS))
+        sink.write(Place("query", 4, 0), batches(NUMBERS), Run(is_query=True))
     assert stored(target) == Counter(NUMBERS)
 
 
@@ -216,86 +216,6 @@ def test_a_bad_row_fails_the_task_by_name_before_its_batch_is_sent(url: str, tar
     assert stored(target) == Counter(str(number) for number in range(10))
 
 
-def test_dead_letters_carry_the_row_and_the_reason_and_are_stored_once(url: str, js: JetStream, target: Stream) -> None:
-    small = f"M{uuid.uuid4().hex[:12]}"
-    main = js.create_stream(small, subjects=[f"{small}.>"], duplicate_window=WINDOW_S, max_msg_size=400)
-    columns: dict[str, t.DataType] = {"data": TEXT, "subject": TEXT}
-    rows = [
-        {"data": "good", "subject": f"{small}.a"},
-        {"data": "lost", "subject": "not a subject"},
-        {"data": "x" * 500, "subject": f"{small}.b"},
-        {"data": "null", "subject": None},
-    ]
-    sink = make_sink(url, small, columns, subject="{subject}", deadLetterSubject=f"{target.name}.dead")
-    done = sink.write(PLACE, batches(rows, 2))
-    assert (done.stored, done.dead) == (1, 3)
-    letters = [target.get_msg(seq) for seq in (1, 2, 3)]
-    assert [letter.headers["Jetspark-Row"] for letter in letters] == ["5:0:1", "5:0:2", "5:0:3"]
-    assert "not a subject to publish to" in letters[0].headers["Jetspark-Reason"]
-    assert "the stream takes 400" in letters[1].headers["Jetspark-Reason"]
-    assert "has no subject" in letters[2].headers["Jetspark-Reason"]
-    assert letters[0].data == b"lost"
-    assert letters[1].headers["Jetspark-Subject"] == f"{small}.b"
-    outlive_window(js, target)
-    other = Place("query", 6, 0)
-    with pytest.raises(Stopped):
-        sink.write(other, batches(rows, 2, stop_after=2))
-    outlive_window(js, target)
-    sink.write(other, batches(rows, 2))
-    assert stored(main) == Counter({"good": 2})
-    assert target.info(subjects_filter=f"{target.name}.dead").state.subjects == {f"{target.name}.dead": 6}
-    js.delete_stream(small)
-
-
-def test_a_refusal_of_the_server_about_the_row_is_a_dead_letter_too(url: str, js: JetStream, target: Stream) -> None:
-    columns: dict[str, t.DataType] = {"data": TEXT, "ttl": TEXT}
-    sink = make_sink(url, target.name, columns, deadLetterSubject=f"{target.name}.dead")
-    done = sink.write(PLACE, batches([{"data": "a", "ttl": "soon"}, {"data": "b", "ttl": "1h"}]))
-    assert (done.stored, done.dead) == (1, 1)
-    assert "TTL" in target.get_last_msg(f"{target.name}.dead").headers["Jetspark-Reason"]
-    assert target.get_last_msg(f"{target.name}.rows").headers["Nats-TTL"] == "1h"
-
-
-def test_a_dead_letter_is_cut_to_what_its_own_stream_takes(url: str, js: JetStream, target: Stream) -> None:
-    narrow = js.create_stream(f"{target.name}n", subjects=[f"{target.name}n.>"], max_msg_size=200)
-    wide, row = target, "x" * 1000
-    letters = f"{wide.name}.dead"
-    make_sink(url, narrow.name, subject=f"{narrow.name}.a", deadLetterSubject=letters).write(PLACE, batches([row]))
-    assert wide.get_last_msg(letters).data == row.encode()
-    js.delete_stream(narrow.name)
-    narrow = js.create_stream(f"{target.name}n", subjects=[f"{target.name}n.>"], max_msg_size=400)
-    columns: dict[str, t.DataType] = {"data": TEXT, "subject": TEXT}
-    sink = make_sink(url, wide.name, columns, deadLetterSubject=f"{narrow.name}.dead")
-    assert sink.write(PLACE, batches([{"data": row, "subject": "no subject"}])).dead == 1
-    letter = narrow.get_last_msg(f"{narrow.name}.dead")
-    assert letter.headers["Jetspark-Size"] == "1000"
-    assert 0 < len(letter.data) < 400
-    js.delete_stream(narrow.name)
-
-
-def test_a_dead_letter_that_cannot_be_stored_fails_the_task_by_its_row(url: str, js: JetStream, target: Stream) -> None:
-    full = js.create_stream(f"{target.name}f", subjects=[f"{target.name}f.>"], max_msgs=1, discard="new")
-    js.publish(f"{full.name}.a", b"")
-    columns: dict[str, t.DataType] = {"data": TEXT, "subject": TEXT}
-    rows = [{"data": str(number), "subject": f"{target.name}.a"} for number in range(8)]
-    rows[6]["subject"] = "no subject"
-    sink = make_sink(url, target.name, columns, deadLetterSubject=f"{full.name}.dead", numRetries=1)
-    with pytest.raises(SinkError, match=r"row 6 of batch 5, partition 0 .*maximum messages exceeded.*1 retries"):
-        sink.write(PLACE, batches(rows))
-    js.delete_stream(full.name)
-
-
-def test_headers_that_the_stream_does_not_take_are_the_fault_of_the_row(url: str, target: Stream) -> None:
-    columns: dict[str, t.DataType] = {"data": TEXT, "headers": t.MapType(TEXT, TEXT)}
-    kinds = pa.schema([("data", pa.string()), ("headers", pa.map_(pa.string(), pa.string()))])
-    asked = [[("Nats-Rollup", "all")], [("Nats-Incr", "1")], [("Nats-Schedule", "@every 5s")], [("a", "b")]]
-    rows = [{"data": str(number), "headers": pairs} for number, pairs in enumerate(asked)]
-    sink = make_sink(url, target.name, columns, deadLetterSubject=f"{target.name}.other", numRetries=0)
-    done = sink.write(PLACE, iter([pa.RecordBatch.from_pylist(rows, schema=kinds)]))
-    assert (done.stored, done.dead) == (1, 3)
-    assert stored(target) == Counter(["3"])
-
-
 def test_one_row_in_flight_keeps_the_order(url: str, target: Stream) -> None:
     make_sink(url, target.name, maxInFlight=1).write(PLACE, batches(NUMBERS[:20]))
     assert [target.get_msg(seq).data.decode() for seq in range(1, 21)] == NUMBERS[:20]
@@ -335,10 +255,8 @@ def test_a_target_that_cannot_take_the_rows_is_found_out_on_the_driver(url: str,
 def test_a_server_that_comes_back_gets_the_rest_and_one_that_does_not_fails_the_row_by_name(
     server: ServerProcess, url: str
 ) -> None:
-    own = ServerProcess(server._command, arguments=["-p", "0"]).start()  # replaced below by a fixed port
-    port = own.port
-    own.stop()
-    fixed = ServerProcess(server._command, arguments=["-p", str(port)], store_dir=own.store_dir).start()
+    (port,) = free_ports(1)
+    fixed = ServerProcess(server._command, arguments=["-p", str(port)]).start()
     address = f"nats://127.0.0.1:{port}"
     try:
         with connect(address) as client:
@@ -363,7 +281,6 @@ def test_a_server_that_comes_back_gets_the_rest_and_one_that_does_not_fails_the_
         if fixed.running:
             fixed.stop()
         fixed.discard()
-        own.discard()
 
 
 def test_a_task_whose_rows_are_stored_does_not_fail_because_that_cannot_be_noted(server: ServerProcess) -> None:

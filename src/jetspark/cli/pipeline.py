@@ -60,19 +60,32 @@ def pipeline() -> None:
 @click.argument("name", required=False)
 @click.option("--template", "-t", default="orders", show_default=True, help="What to start from; see --list")
 @click.option("--list", "list_only", is_flag=True, is_eager=True, help="Show the templates and end")
-def init(name: str | None, template: str, list_only: bool) -> None:
-    """Make a new project in the folder NAME."""
-    from jetspark.spark.pipelines.project import create_project, template_names
+@pass_settings
+def init(settings: Settings, name: str | None, template: str, list_only: bool) -> None:
+    """Make a new project in the folder NAME.
+
+    Most templates are declared pipelines, for `jetspark pipeline run`; `replay` is two programs of the Python API.
+    """
+    from jetspark.spark.pipelines.project import SPEC_NAMES, create_project, template_names, template_summary
 
     if list_only:
-        for one in template_names():
-            echo(one)
+        summaries = {one: template_summary(one) for one in template_names()}
+        if settings.json:
+            emit_json([{"name": one, "summary": summary} for one, summary in summaries.items()])
+            return
+        width = max(map(len, summaries))
+        for one, summary in summaries.items():
+            echo(f"{one:{width}}  {summary}")
         return
     if not name:
         raise click.UsageError("name the new project: jetspark pipeline init NAME")
-    for path in create_project(name, template, Path.cwd()):
+    made = create_project(name, template, Path.cwd())
+    for path in made:
         echo(f"  {path.relative_to(Path.cwd())}")
-    note(f"Next: cd {name}, then `jetspark pipeline graph` and `jetspark pipeline run`.")
+    programs = [f"`python {path.name}`" for path in made if path.parent.name == name and path.suffix == ".py"]
+    is_declared = any(path.name in SPEC_NAMES for path in made)
+    next_steps = "`jetspark pipeline graph` and `jetspark pipeline run`" if is_declared else " and ".join(programs)
+    note(f"Next: cd {name}, make the streams that README.md names, then {next_steps}.")
 
 
 @pipeline.command("run")

@@ -137,6 +137,7 @@ class JetStreamBatchWriter(DataSourceArrowWriter):
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._is_named = bool(sink.options["writeId"])
+        self._version = sink.options["writeVersion"] or 0
         run = f"run-{os.urandom(12).hex()}"
         self._write = sink.options["writeId"] or run
         # How a batch is cut into partitions depends on the size of the cluster, and on what Spark finds on the way.
@@ -144,11 +145,11 @@ class JetStreamBatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Store the rows of one task, on an executor."""
-        return self._sink.write(Place(self._write, 0, _context().partitionId()), iterator, self._run)
+        return self._sink.write(Place(self._write, self._version, _context().partitionId()), iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done."""
-        self._sink.commit(messages, 0, is_for_good=self._is_named)
+        self._sink.commit(messages, self._version, is_for_good=self._is_named)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """A task failed for good. What is stored stays; the same writeId again completes it."""

@@ -137,6 +137,12 @@ class Attempt:
         committed = self._ledger.committed(self._place.write)
         last = -1 if committed is None else committed.batch
         stream = self._targets[0].stream
+        if last > self._place.batch and not self._run.is_query:
+            raise SinkError(
+                f"writeVersion {self._place.batch} of writeId {self._place.write} is to be written to stream {stream} "
+                f"after version {last} was: versions only grow. A new checkpoint, whose batches are counted from 0 "
+                "again, needs another writeId"
+            )
         if last > self._place.batch:
             raise SinkError(
                 f"{self._place} is to be written, but batch {last} of this query is already committed in "

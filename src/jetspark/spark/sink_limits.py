@@ -7,6 +7,9 @@ from jetspark.spark.sink_rows import Rows
 
 # Subjects whose check is remembered.
 SUBJECTS_MAX = 16384
+# A server closes the connection at a line longer than its max_control_line, 4096 if nobody has changed it; beside the
+# subject there is room for the verb, an inbox and two sizes.
+SUBJECT_BYTES_MAX = 4096 - 256
 # What a message id takes beside itself: the version line, the header's name, line ends.
 HEADER_BYTES = 32
 
@@ -30,6 +33,8 @@ class Limits:
         return reason
 
     def _look_at(self, subject: bytes) -> str:
+        if len(subject) > SUBJECT_BYTES_MAX:
+            return f"its subject has {len(subject)} bytes; a server takes {SUBJECT_BYTES_MAX}"
         if not is_literal(subject):
             return f"not a subject to publish to: {subject.decode('utf-8', 'replace')!r}"
         if not any(matches(pattern, subject) for pattern in self._patterns):

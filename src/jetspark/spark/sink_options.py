@@ -39,6 +39,13 @@ SINK_OPTIONS: tuple[Option, ...] = (
         "writeId", kinds.TEXT, "", "A name for a batch write: the same name again writes only what is missing.", _ONLY
     ),
     Option(
+        "writeVersion",
+        kinds.whole_number(0),
+        None,
+        "With writeId: which of the writes under that name it is, a number that grows (in foreachBatch, the batch).",
+        _ONLY,
+    ),
+    Option(
         "deadLetterSubject",
         kinds.TEXT,
         "",
@@ -78,4 +85,6 @@ def sink_options(raw: Mapping[str, str]) -> Options:
         raise BadOptionError("option ackTimeoutMs takes more than 0: an acknowledgement takes a while")
     if options["writeId"] and options["msgId"] == NONE:
         raise BadOptionError("option writeId needs message ids: take out msgId=none, or writeId")
+    if options["writeVersion"] is not None and not options["writeId"]:
+        raise BadOptionError("option writeVersion needs option writeId: the name whose versions are counted")
     return options

@@ -19,7 +19,7 @@ from jetspark.api.error_codes import ApiError, ErrorCode
 from jetspark.client.errors import AuthorizationError, ClientError, JetsparkError, NoStreamError
 from jetspark.client.infos import parse_pub_ack
 from jetspark.spark.connections import RETRY_WAIT_MAX_S
-from jetspark.spark.dead_letter import SUFFIX, dead_letter
+from jetspark.spark.dead_letter import SUFFIX, dead_letters
 from jetspark.spark.options import Options
 from jetspark.spark.sink_claim import Attempt, SinkError, Target
 from jetspark.spark.sink_ids import IdMaker, Place, Run, content_key, id_maker
@@ -82,7 +82,10 @@ class TaskWriter:
         # Rows of an attempt that broke off, to be sent by the next one where they are not stored.
         self._unsettled: list[Rows] = []
         self._tries = 0
-        self._acked_at_last_try = 0
+        # Rows and dead letters whose acknowledgement came, now and when the last attempt began.
+        self._settled_count = self._settled_at_last_try = 0
+        # For rows whose own id cannot be sent. It counts equal ones, so each row is named once.
+        self._letter_ids = id_maker(CONTENT, place)
         self._row_count = self._acked_count = self._found_count = self._duplicate_count = self._dead_count = 0
         self._named = 0
         self._last_ack = b""
@@ -192,13 +195,23 @@ class TaskWriter:
 
     def _send_all(self, rows: Rows) -> None:
         """The rows of a batch: those that are stored already are left out, bad ones become dead letters."""
-        for index in sorted(rows.reasons):
-            self._refuse(rows.row(index))
         stored, reasons = self._attempt.stored, rows.reasons
         if stored or reasons:
-            wanted = [n for n, one in enumerate(rows.ids) if one not in stored and n not in reasons]
-            self._found_count += len(rows) - len(wanted) - sum(1 for n in reasons if rows.ids[n] not in stored)
-            rows = rows.picked(wanted)
+            fresh = [n for n, one in enumerate(rows.ids) if not self._is_settled(one)]
+            bad = [rows.row(n) for n in fresh if n in reasons]
+            self._found_count += len(rows) - len(fresh)
+            if bad:
+                letters = self._letters(bad)
+                self._send_blocks(letters.picked([n for n, one in enumerate(letters.ids) if one not in stored]))
+            rows = rows.picked([n for n in fresh if n not in reasons])
+        self._send_blocks(rows)
+
+    def _is_settled(self, msg_id: bytes) -> bool:
+        """Did an earlier attempt store this row, or put it aside?"""
+        stored = self._attempt.stored
+        return msg_id in stored or (bool(self._options["deadLetterSubject"]) and msg_id + SUFFIX in stored)
+
+    def _send_blocks(self, rows: Rows) -> None:
         for start in range(0, len(rows), self._block_rows):
             while len(self._flights) >= self._blocks_max and self._attempt.done is None:
                 self._settle_first()
@@ -209,11 +222,12 @@ class TaskWriter:
             self._send_unsettled()
 
     def _send_unsettled(self) -> None:
-        """What an attempt that broke off has left, where the new one did not find it stored."""
+        """What an attempt that broke off has left, where the new one did not find it stored, and new dead letters."""
         while self._unsettled and self._attempt.done is None:
             rows = self._unsettled.pop(0)
             wanted = [n for n, one in enumerate(rows.ids) if not one or one not in self._attempt.stored]
-            self._acked_count += len(rows) - len(wanted)
+            if not rows.are_letters:
+                self._acked_count += len(rows) - len(wanted)
             if wanted:
                 self._send(rows.picked(wanted))
 
@@ -239,9 +253,9 @@ class TaskWriter:
             self._count_acked(flight, len(rows))
             return
         bad: list[Row] = []
-        for place, answer in sent.refusals:
+        for place, answer in sorted(sent.refusals):
             refusal = _refusal_error(rows.subjects[place], answer)
-            if isinstance(refusal, ApiError) and refusal.err_code in DATA_REFUSALS:
+            if isinstance(refusal, ApiError) and refusal.err_code in DATA_REFUSALS and not rows.are_letters:
                 row = rows.row(place)
                 row.reason = str(refusal)
                 bad.append(row)
@@ -250,40 +264,35 @@ class TaskWriter:
         refused = {row.number for row in bad}
         open_places = [n for n in range(len(rows)) if not sent.is_stored(n) and rows.numbers[n] not in refused]
         self._count_acked(flight, len(rows) - len(open_places) - len(bad))
+        if bad:
+            self._unsettled.append(self._letters(bad))
         if open_places:
             assert trouble is not None, "a row without an answer has a reason for it"
             self._start_over(trouble, rows.picked(open_places))
-        for row in bad:
-            self._refuse(row)
 
     def _count_acked(self, flight: Flight, count: int) -> None:
-        self._acked_count += count
-        self._duplicate_count += flight.sent.duplicate_count
-        if flight.sent.last_ack:
-            self._last_ack = flight.sent.last_ack
-            stream = parse_pub_ack(self._last_ack).stream
-            if stream != self._targets[0].stream:
+        self._settled_count += count
+        are_letters, last_ack = flight.rows.are_letters, flight.sent.last_ack
+        if last_ack:
+            # The dead letters' stream is the last of the targets, unless it is the same one.
+            wanted, stream = self._targets[-1 if are_letters else 0].stream, parse_pub_ack(last_ack).stream
+            if stream != wanted:
+                what = "dead letters" if are_letters else "rows"
                 raise SinkError(
-                    f"rows for stream {self._targets[0].stream} were stored in stream {stream}, which takes their "
-                    "subject now"
+                    f"{what} for stream {wanted} were stored in stream {stream}, which takes their subject now"
                 )
+        if not are_letters:
+            self._acked_count += count
+            self._duplicate_count += flight.sent.duplicate_count
+            self._last_ack = last_ack or self._last_ack
 
-    def _refuse(self, row: Row) -> None:
+    def _letters(self, refused: list[Row]) -> Rows:
+        """What is sent for rows that are refused for what is in them; SinkError when there is no place for such."""
         subject = self._options["deadLetterSubject"]
         if not subject:
-            raise self._refusal(row)
-        letter = dead_letter(row, row.reason, self._place, self._limits.dead_letter_size_max)
-        while letter.msg_id not in self._attempt.stored and self._attempt.done is None:
-            try:
-                sent = self._attempt.jetstream.publish_many([subject.encode()], [letter.block], [letter.data])
-                sent.wait(self._options["ackTimeoutMs"])
-            except JetsparkError as error:
-                self._start_over(error, letter_of=row)
-                continue
-            if not sent.refusals:
-                break
-            self._start_over(_refusal_error(subject.encode(), sent.refusals[0][1]), letter_of=row)
-        self._dead_count += 1
+            raise self._refusal(refused[0])
+        self._dead_count += len(refused)
+        return dead_letters(refused, subject, self._place, self._limits.dead_letter_size_max, self._letter_ids)
 
     def _refusal(self, row: Row) -> SinkError:
         return SinkError(
@@ -293,7 +302,7 @@ class TaskWriter:
 
     # When the outcome is not known.
 
-    def _start_over(self, error: BaseException, rows: Rows | None = None, letter_of: Row | None = None) -> None:
+    def _start_over(self, error: BaseException, rows: Rows | None = None) -> None:
         """A new attempt. Rows without a known outcome will be sent again, unless they turn out to be stored."""
         if rows is not None:
             self._unsettled.append(rows)
@@ -304,18 +313,15 @@ class TaskWriter:
             if open_places:
                 self._unsettled.append(flight.rows.picked(open_places))
         self._attempt.close()
-        row = self._unsettled[0].row(0) if self._unsettled and not letter_of else letter_of
-        self._begin_attempt(error, row, goes_on=True)
+        self._begin_attempt(error, goes_on=True)
 
-    def _begin_attempt(
-        self, error: BaseException | None = None, row: Row | None = None, *, goes_on: bool = False
-    ) -> None:
+    def _begin_attempt(self, error: BaseException | None = None, *, goes_on: bool = False) -> None:
         """Connect and claim, with up to numRetries retries; progress since the last time starts the count anew."""
-        if self._acked_count > self._acked_at_last_try:
-            self._tries, self._acked_at_last_try = 0, self._acked_count
+        if self._settled_count > self._settled_at_last_try:
+            self._tries, self._settled_at_last_try = 0, self._settled_count
         while True:
             if error is not None:
-                self._wait_to_retry(error, row)
+                self._wait_to_retry(error)
             try:
                 self._attempt = Attempt(
                     self._options, self._place, self._run, self._targets,
@@ -327,18 +333,25 @@ class TaskWriter:
             except (JetsparkError, OSError) as failure:
                 error = failure
 
-    def _wait_to_retry(self, error: BaseException, row: Row | None) -> None:
+    def _wait_to_retry(self, error: BaseException) -> None:
         self._tries += 1
         if self._tries > self._options["numRetries"]:
-            number = self._row_count if row is None else row.number
-            subject = f" (subject {row.subject})" if row is not None else ""
             raise SinkError(
-                f"row {number} of {self._place}{subject} could not be stored: {error} "
+                f"{self._first_unsettled()} could not be stored: {error} "
                 f"({self._options['numRetries']} retries, option numRetries)"
             ) from error
         wait_s = min(RETRY_WAIT_MAX_S, self._options["retryIntervalMs"] * 2.0 ** (self._tries - 1))
         log.warning("%s: %s; trying again in %g s", self._place, error, wait_s)
         time.sleep(wait_s)
+
+    def _first_unsettled(self) -> str:
+        """Which row there is trouble with, in words."""
+        if not self._unsettled:
+            return f"row {self._row_count} of {self._place}"
+        rows = self._unsettled[0]
+        row = rows.row(0)
+        words = "the dead letter of row" if rows.are_letters else "row"
+        return f"{words} {row.number} of {self._place} (subject {row.subject})"
 
     def _summary(self) -> dict[str, Any]:
         sequence = parse_pub_ack(self._last_ack).seq if self._last_ack else 0

@@ -68,9 +68,12 @@ class Row:
 
 
 class Rows:
-    """Some rows of a task, a list for each part of a message. `reasons` has those that cannot be sent, by index."""
+    """Some rows of a task, a list for each part of a message. `reasons` has those that cannot be sent, by index.
 
-    __slots__ = ("blocks", "ids", "numbers", "payloads", "reasons", "subjects")
+    Or what stands for rows in the stream of the dead letters.
+    """
+
+    __slots__ = ("are_letters", "blocks", "ids", "numbers", "payloads", "reasons", "subjects")
 
     def __init__(
         self,
@@ -80,6 +83,8 @@ class Rows:
         ids: list[bytes],
         payloads: list[bytes],
         reasons: dict[int, str],
+        *,
+        are_letters: bool = False,
     ) -> None:
         self.numbers = numbers
         self.subjects = subjects
@@ -87,6 +92,7 @@ class Rows:
         self.ids = ids
         self.payloads = payloads
         self.reasons = reasons
+        self.are_letters = are_letters
 
     def __len__(self) -> int:
         return len(self.payloads)
@@ -105,7 +111,15 @@ class Rows:
     def between(self, start: int, stop: int) -> Rows:
         """Neighbours among them, all of which can be sent."""
         part = slice(start, stop)
-        return Rows(self.numbers[part], self.subjects[part], self.blocks[part], self.ids[part], self.payloads[part], {})
+        return Rows(
+            self.numbers[part],
+            self.subjects[part],
+            self.blocks[part],
+            self.ids[part],
+            self.payloads[part],
+            {},
+            are_letters=self.are_letters,
+        )
 
     def picked(self, indices: Sequence[int]) -> Rows:
         """Those at some places, all of which can be sent."""
@@ -116,6 +130,7 @@ class Rows:
             [self.ids[index] for index in indices],
             [self.payloads[index] for index in indices],
             {},
+            are_letters=self.are_letters,
         )
 
 

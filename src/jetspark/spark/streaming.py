@@ -211,7 +211,8 @@ def _between_batches(query: StreamingQuery, watched: Watched, asked_batch: int) 
 def _last_words(query: StreamingQuery, watched: Watched, interrupted: bool) -> str:
     done = watched.where() or "nothing yet"
     if not interrupted:
-        return f"Done: {watched.rows:,} rows in {watched.batches:,} batches; {done}."
+        batches = "1 batch" if watched.batches == 1 else f"{watched.batches:,} batches"
+        return f"Done: {watched.rows:,} rows in {batches}; {done}."
     return (
         f"Stopped after batch {watched.last_batch}: {watched.rows:,} rows; {done}. "
         "To resume, start it again with the same checkpoint: it goes on from there, without loss or repetition."

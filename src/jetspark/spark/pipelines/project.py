@@ -142,7 +142,10 @@ def find_project(where: Path | None = None) -> Project:
         for name in SPEC_NAMES:
             if (folder / name).is_file():
                 return load_project(folder / name)
+    programs = sorted(path.name for path in start.glob("*.py"))
     hint = "make one with `jetspark pipeline init NAME`, or name its folder"
+    if programs:
+        hint = f"what is there are programs, which `python` starts: {', '.join(programs)}"
     raise PipelineError(f"no {SPEC_NAMES[0]} in {start}{'' if where else ' or above'}: {hint}")
 
 
@@ -208,8 +211,17 @@ def _libraries(spec_path: Path, value: object) -> tuple[str, ...]:
 
 def template_names() -> list[str]:
     """The kinds of project there are to start from."""
-    root = importlib.resources.files("jetspark.spark.pipelines") / "templates"
+    root = _templates()
     return sorted(entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith("_"))
+
+
+def template_summary(name: str) -> str:
+    """What a template is for, in a sentence: the first of its README."""
+    return str((_templates() / name / "README.md").read_text(encoding="utf-8").split("\n\n")[1])
+
+
+def _templates() -> Any:
+    return importlib.resources.files("jetspark.spark.pipelines") / "templates"
 
 
 def create_project(name: str, template: str, parent: Path) -> list[Path]:
@@ -221,8 +233,7 @@ def create_project(name: str, template: str, parent: Path) -> list[Path]:
     target = parent / name
     if target.exists():
         raise PipelineError(f"{target} exists: choose another name or remove it")
-    source = importlib.resources.files("jetspark.spark.pipelines") / "templates" / template
-    return list(_copy(source, target, name))
+    return list(_copy(_templates() / template, target, name))
 
 
 def _copy(source: Any, target: Path, name: str) -> Iterator[Path]:
