@@ -172,7 +172,7 @@ def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
             "A commit, from its first write to the end of its last sync",
             gathered.commits,
         ),
-        ("jetspark_sync_duration_seconds", "One fdatasync", gathered.syncs),
+        ("jetspark_sync_duration_seconds", "One sync of a file", gathered.syncs),
     ):
         family = HistogramMetricFamily(metric, words, labels=labels)
         family.add_metric(values, buckets=buckets, sum_value=sum_s)
