@@ -33,5 +33,5 @@ export function longList({ sorts, load, columns, key, what, none }) {
   });
   search.addEventListener("input", debounce(() => { offset = 0; early(refresh)(); }, 150));
   sort.addEventListener("change", () => { offset = 0; early(refresh)(); });
-  return { node: h("div", {}, h("div.controls", {}, search, sort), rows), refresh };
+  return { node: h("div", {}, h("div.controls", {}, search, h("label.sort", {}, "Sort by", sort)), rows), refresh };
 }

@@ -41,9 +41,9 @@ function commitBars(buckets) {
   const most = Math.max(...buckets.map((bucket) => bucket.count));
   const tick = (bucket) => (!bucket.below_ms ? "more" : bucket.below_ms < 1000 ? `${Number(bucket.below_ms.toPrecision(3))}` : `${bucket.below_ms / 1000}s`);
   return body(h("div.bars", { role: "img", "aria-label": `${total} commits by duration` }, buckets.slice(first, last + 1).map((bucket) =>
-    h("div.bar-one", { class: bucket.count ? "" : "none", title: `${f.exact(bucket.count)} commits` }, h("b", {}, bucket.count ? `${bucket.count / total < 0.01 ? "<1" : Math.round((100 * bucket.count) / total)}%` : ""),
+    h("div.bar-one", { class: bucket.count ? "" : "none", title: `${f.exact(bucket.count)} commits` }, h("b", {}, bucket.count / total < 0.01 ? "" : `${Math.round((100 * bucket.count) / total)}%`),
       h("i", { css: { height: `${Math.round((120 * bucket.count) / most)}px` } }), h("span.tick", {}, tick(bucket))))),
-    h("div.bars-note", {}, `${f.count(total)} commits, up to … milliseconds each`));
+    h("div.bars-note", {}, `${f.count(total)} commits · each bar: up to so many milliseconds`));
 }
 
 export async function overview(main) {

@@ -19,8 +19,8 @@ function pipe(row) {
   return h("section.card.pipe", { data: { key: row.key } }, h("header", {}, h("h2", {}, row.name), chip(row.state, TONES[row.state] ?? "")), h("div.body", {},
     h("div.figures", {},
       h("div", {}, h("b", {}, f.rate(row.processed_rows_per_second)), h("span", {}, "rows / s")),
-      h("div", {}, h("b", {}, f.count(row.batch)), h("span", {}, "batch")),
-      h("div", {}, h("b", {}, f.ms(row.batch_duration_ms)), h("span", {}, "a batch"))),
+      h("div", {}, h("b", {}, f.count(row.batch)), h("span", {}, "last batch")),
+      h("div", {}, h("b", {}, f.ms(row.batch_duration_ms)), h("span", {}, "batch time"))),
     row.sources.map(source),
     row.error ? h("div.ask.bad", {}, row.error) : "",
     h("p.faint.when", {}, [row.sink && `to ${row.sink}`, `reported ${row.age_s < 3 ? "now" : `${f.duration(row.age_s)} ago`}`].filter(Boolean).join(" · "))));
