@@ -19,6 +19,12 @@ export const card = (width, title, side, ...content) =>
 
 export const body = (...content) => h("div.body", {}, ...content);
 
+// A command to copy.
+export const command = (words) => h("code.command", {}, words);
+
+// What to do where there is no stream.
+export const howToBegin = () => ["Create one from any NATS client, or with", command("jetspark stream add ORDERS --subjects 'orders.>' --defaults")];
+
 export const empty = (title, ...words) => h("div.empty", {}, h("b", {}, title), ...words);
 
 // columns: [{name, num, cell(row), className}]

@@ -3,7 +3,7 @@
 import { get, session } from "./api.js";
 import { h, render } from "./dom.js";
 import * as f from "./format.js";
-import { body, card, consumerColumns, empty, streamColumns, table, tile } from "./parts.js";
+import { body, card, consumerColumns, empty, howToBegin, streamColumns, table, tile } from "./parts.js";
 import { legend, plot } from "./plot.js";
 
 function tiles(figures) {
@@ -55,7 +55,7 @@ export async function overview(main) {
       tiles(figures),
       h("div.grid", {}, plots(document_),
         card("w4", "Commits by duration", "", commitBars(document_.commit_buckets)),
-        card("w12", "Busiest streams", h("a", { href: "#/streams" }, "All streams"), busiest.length ? table(streamColumns(), busiest, (row) => row.name) : empty("No streams yet", session.jetstream ? "Create one with jetspark stream add, or from any NATS client." : "JetStream is not enabled here: start the server with -js.")),
+        card("w12", "Busiest streams", h("a", { href: "#/streams" }, "All streams"), busiest.length ? table(streamColumns(), busiest, (row) => row.name) : empty("No streams yet", session.jetstream ? howToBegin() : "JetStream is not enabled here: start the server with -js.")),
         lagging.length ? card("w12", "Consumers with the most to do", "", table(consumerColumns({ withStream: true }), lagging, (row) => `${row.stream}/${row.name}`)) : ""));
   };
 }

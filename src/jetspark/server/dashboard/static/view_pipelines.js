@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, render } from "./dom.js";
 import * as f from "./format.js";
-import { bar, chip, empty } from "./parts.js";
+import { bar, chip, command, empty } from "./parts.js";
 
 const TONES = { running: "good", waiting: "good", silent: "warn", failed: "bad", stopped: "", finished: "" };
 
@@ -30,6 +30,6 @@ export async function pipelines(main) {
   return async () => {
     const { rows, bucket } = await get(["pipelines"]);
     render(main, h("div.head", {}, h("div.grow", {}, h("h1", {}, "Pipelines"))),
-      rows.length ? h("div.pipes", {}, rows.map(pipe)) : h("div.card", {}, empty("No pipeline reports here", `Spark pipelines write their progress into the key-value bucket ${bucket} of this account.`)));
+      rows.length ? h("div.pipes", {}, rows.map(pipe)) : h("div.card", {}, empty("No pipeline reports here", `Spark pipelines write their progress into the key-value bucket ${bucket} of this account:`, command("jetspark pipeline run"))));
   };
 }

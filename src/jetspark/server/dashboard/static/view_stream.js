@@ -96,7 +96,7 @@ export async function streamConsumers(main, name) {
   const head = h("div");
   const list = longList({
     sorts: SORTS, load: (query) => get(["streams", name, "consumers"], query), columns: consumerColumns({ withStream: false }), key: (row) => row.name,
-    what: "consumer", none: "Messages wait here until somebody reads them.",
+    what: "consumer", none: () => "Messages wait here until somebody reads them.",
   });
   const refresh = async () => {
     latest = await get(["streams", name]);
