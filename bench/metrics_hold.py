@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from jetspark.server.dashboard.inner_client import InnerClient
 from jetspark.server.embedded import embedded_options
@@ -80,8 +81,7 @@ async def measure(server: Server, streams: int, scrapes: int) -> None:
     idle: list[tuple[float, float, float]] = []
     for _ in range(scrapes):
         busy.append(await hold_s(scrape))
-        as_long_s = busy[-1][1]
-        idle.append(await hold_s(lambda as_long_s=as_long_s: asyncio.sleep(as_long_s)))  # type: ignore[misc]
+        idle.append(await hold_s(partial(asyncio.sleep, busy[-1][1])))
     print(f"{streams} streams with a consumer each: {size / 1e6:.1f} MB of text, {scrapes} scrapes")
     tell("longest hold of the loop", [run[0] for run in busy])
     tell("longest hold of the loop without a scrape", [run[0] for run in idle])
