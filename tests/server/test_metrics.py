@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -12,10 +13,15 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, StreamSource
 from prometheus_client import Metric
+from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 from tests.server.harness import Running, StartServer
 
+from jetspark.server.dashboard.inner_client import InnerClient
 from jetspark.server.embedded import embedded_options
+from jetspark.server.metrics import Metrics
+from jetspark.server.metrics_text import label_writer, library_pieces, table_pieces
+from jetspark.server.observations import Observations
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -347,3 +353,61 @@ def described(page: str) -> set[str]:
 def is_described(name: str, page: str) -> bool:
     """Named on the page; the numbers of /varz and /connz are described as a whole."""
     return f"`{name}`" in page or f"`{name}_total`" in page or name.startswith(("gnatsd_varz_", "gnatsd_connz_"))
+
+
+def test_the_rows_of_many_are_written_in_short_pieces_as_the_library_would_write_them() -> None:
+    names = ("stream_name", "account", "a_third")
+    rows = [([f'S{number}"\\', "A\nB", "a%sb"], [number, None if number % 2 else number / 3]) for number in range(700)]
+    figures = [("one", "The first"), ("two", "The second, which not every row has")]
+    families = [GaugeMetricFamily(name, words, labels=names) for name, words in figures]
+    for values, numbers in rows:
+        for family, number in zip(families, numbers, strict=True):
+            if number is not None:
+                family.add_metric(values, number)
+    write = label_writer(names)
+
+    pieces = list(table_pieces(figures, [(write(values), numbers) for values, numbers in rows]))
+
+    assert max(piece.count(b"\n") for piece in pieces) == 250
+    # The library writes whole numbers with a point.
+    theirs = b"".join(library_pieces(iter(families))).replace(b".0\n", b"\n")
+    assert b"".join(pieces).replace(b".0\n", b"\n") == theirs
+
+
+async def test_the_loop_turns_while_the_text_is_made(start_server: StartServer, session: aiohttp.ClientSession) -> None:
+    running = await start_server(embedded_options(http_port=0))
+    client = await InnerClient.login(running.server, {})
+    for number in range(120):
+        config = {"name": f"S{number}", "subjects": [f"s.{number}"], "storage": "memory"}
+        await client.request_json(f"$JS.API.STREAM.CREATE.S{number}", config)
+    await client.close()
+    metrics = Metrics(running.server, Observations())
+    turn_count, is_over = 0, False
+
+    def turn() -> None:
+        nonlocal turn_count
+        turn_count += 1
+        if not is_over:
+            asyncio.get_running_loop().call_soon(turn)
+
+    turn()
+    size = sum([len(chunk) async for chunk in metrics.chunks({})])
+    is_over = True
+
+    # A piece for each figure of the streams at least, and some before them.
+    assert size > 120 * 8 * 100
+    assert turn_count > 8 + 10
+
+
+async def test_asking_for_the_head_of_the_metrics_gives_no_text(
+    start_server: StartServer, session: aiohttp.ClientSession
+) -> None:
+    running = await start_server(embedded_options(http_port=0))
+
+    async with session.head(f"{running.server.monitor_url}/metrics") as response:
+        assert response.status == 200
+        assert response.content_type == "text/plain"
+        assert await response.read() == b""
+    # The connection is not left with bytes of an answer that nobody expects.
+    async with session.get(f"{running.server.monitor_url}/healthz") as response:
+        assert (await response.json())["status"] == "ok"

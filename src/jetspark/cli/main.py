@@ -22,6 +22,8 @@ from jetspark.errors import JetsparkError
 
 # Set by a shell that asks what may follow; click derives the name from that of the command.
 COMPLETION_VARIABLE: Final = "_JETSPARK_COMPLETE"
+# Part of Python on every Unix, and no package can bring them to Windows.
+UNIX_MODULES: Final = ("fcntl", "resource")
 
 
 class Entry(NamedTuple):
@@ -65,7 +67,10 @@ NATS_ONLY: Final = frozenset(
 
 
 def missing_package(name: str, entry: Entry, package: str) -> CliError:
-    """A noun whose optional packages are not installed."""
+    """A noun whose optional packages are not installed, or that needs a system of another kind."""
+    if package in UNIX_MODULES:
+        hint = "Use a container or WSL for it; the client and the other commands work here, with any NATS server."
+        return CliError(f"`jetspark {name}` runs on Linux and macOS: no {package!r} here.", hint=hint, exit_code=FAILED)
     extra = f"jetspark[{entry.extra}]" if entry.extra else "jetspark"
     hint = f"The command `jetspark {name}` needs its extra packages: pip install '{extra}'"
     return CliError(f"No module named {package!r}.", hint=hint, exit_code=FAILED)

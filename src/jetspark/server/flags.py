@@ -17,6 +17,7 @@ from jetspark.server.options_reader import ConfigFileError, read_config_file
 _STRING: Final = "string"
 _INTEGER: Final = "integer"
 _BOOLEAN: Final = "boolean"
+_LIST: Final = "list"
 
 _FLAGS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(("p", "port"), (_INTEGER, "port")),
@@ -27,6 +28,7 @@ _FLAGS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(("ms", "https_port"), (_INTEGER, "https_port")),
     "dashboard": (_BOOLEAN, "dashboard.enabled"),
     "dashboard_changes": (_BOOLEAN, "dashboard.allow_changes"),
+    "dashboard_hosts": (_LIST, "dashboard.hosts"),
     **dict.fromkeys(("c", "config"), (_STRING, "=config")),
     "t": (_BOOLEAN, "=test"),
     **dict.fromkeys(("sl", "signal"), (_STRING, "=signal")),
@@ -74,6 +76,9 @@ _REFUSALS: Final = {
 }
 
 
+Value = str | int | bool | list[str]
+
+
 class UsageError(Exception):
     """The words on the command line are not flags of this server."""
 
@@ -82,7 +87,7 @@ class UsageError(Exception):
 class CommandLine:
     """What was asked for; `settings` are (flag, target, value) in the order given."""
 
-    settings: list[tuple[str, str, str | int | bool]] = field(default_factory=list)
+    settings: list[tuple[str, str, Value]] = field(default_factory=list)
     config_file: str = ""
     is_config_test: bool = False
     signal: str = ""
@@ -138,9 +143,11 @@ def _take(line: CommandLine, name: str, text: str) -> None:
         line.settings.append((name, target, value))
 
 
-def _convert(name: str, kind: str, text: str) -> str | int | bool:
+def _convert(name: str, kind: str, text: str) -> Value:
     if kind == _STRING:
         return text
+    if kind == _LIST:
+        return [part.strip() for part in text.split(",") if part.strip()]
     if kind == _BOOLEAN:
         if text not in _BOOLEAN_WORDS:
             raise UsageError(f'invalid boolean value "{text}" for -{name}: parse error')
@@ -164,7 +171,7 @@ def _take_words(line: CommandLine, words: Sequence[str]) -> None:
 
 def apply_flags(line: CommandLine, options: Options) -> None:
     """Put the command line's settings over what the file said."""
-    tls: dict[str, str | int | bool] = {}
+    tls: dict[str, Value] = {}
     for name, target, value in line.settings:
         if target.startswith("!"):
             if value:
@@ -175,7 +182,8 @@ def apply_flags(line: CommandLine, options: Options) -> None:
             block, _, setting = target.partition(".")
             setattr(getattr(options, block), setting, value)
         elif target == "port":
-            options.port = int(value) or options.port
+            assert isinstance(value, int)
+            options.port = value or options.port
         else:
             for part in target.split(","):
                 setattr(options, part, value)
@@ -185,7 +193,7 @@ def apply_flags(line: CommandLine, options: Options) -> None:
         options.tls = _tls_from_flags(tls)
 
 
-def _tls_from_flags(values: dict[str, str | int | bool]) -> TlsOptions:
+def _tls_from_flags(values: dict[str, Value]) -> TlsOptions:
     if not values.get("tls.cert_file"):
         raise OptionsError("TLS Server certificate must be present and valid")
     if not values.get("tls.key_file"):

@@ -15,6 +15,7 @@ import logging.handlers
 import os
 import sys
 import urllib.parse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol, TextIO
 
@@ -38,6 +39,8 @@ _PYTHON_LEVELS: Final = {
 }
 _COLOURS: Final = {INFO: 32, WARNING: 33, ERROR: 31, FATAL: 31, DEBUG: 36, TRACE: 33}
 _SYSLOG_PORT: Final = 514
+# Linux, macOS, the BSDs.
+_SYSLOG_PATHS: Final = ("/dev/log", "/var/run/syslog", "/var/run/log")
 
 
 class Sink(Protocol):
@@ -166,9 +169,14 @@ class SyslogSink(LoggingSink):
         self._handler.close()
 
 
+def local_syslog(paths: Sequence[str]) -> str:
+    """Where this machine's syslog listens: the first of these that is there, else the first, for the error to name."""
+    return next((path for path in paths if os.path.exists(path)), paths[0])
+
+
 def _syslog_address(address: str) -> str | tuple[str, int]:
     if not address:
-        return "/dev/log"
+        return local_syslog(_SYSLOG_PATHS)
     url = urllib.parse.urlsplit(address)
     if url.scheme == "unix":
         return url.path

@@ -15,13 +15,15 @@ _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
 _KEPT_BYTES: Final = 64 * 1024 * 1024
 _APART_BYTES: Final = 32 * 1024 * 1024
+# No library of the process to ask (Windows), or one that does not know the wish (macOS, musl).
+_NOT_GLIBC: Final = (OSError, AttributeError, TypeError)
 
 
 def keep_free_memory() -> None:
     """Ask glibc to keep what is freed, up to a limit. For a process that is a server and nothing else."""
     try:
         set_option = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
+    except _NOT_GLIBC:
         return
     set_option(_TRIM_THRESHOLD, _KEPT_BYTES)
     set_option(_MMAP_THRESHOLD, _APART_BYTES)
@@ -31,6 +33,6 @@ def return_free_memory() -> None:
     """Ask glibc to hand free memory back to the system; a few milliseconds at most."""
     try:
         trim = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):
+    except _NOT_GLIBC:
         return
     trim(0)

@@ -1,8 +1,9 @@
 """/metrics for Prometheus, under the names that dashboards for NATS already use.
 
-Decided here: which figures there are, and that gathering them is cut into slices on the loop while the text is made on
-another thread. Names and labels are those of prometheus-nats-exporter (`gnatsd_*`, `jetstream_*`) and nats-surveyor
-(`nats_core_*`, `nats_jetstream_*`); `jetspark_*` are our own. docs/metrics.md lists them all.
+Decided here: which figures there are, and that gathering them and writing them are cut into slices between which the
+loop does its work. Not on another thread: it would want the interpreter too, and each time the loop wakes up it would
+wait five milliseconds for its turn. Names and labels are those of prometheus-nats-exporter (`gnatsd_*`, `jetstream_*`)
+and nats-surveyor (`nats_core_*`, `nats_jetstream_*`); `jetspark_*` are our own. docs/metrics.md lists them all.
 Not known here: HTTP.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import Iterable
+import importlib
+import itertools
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.api.timestamps import format_time
@@ -21,27 +24,30 @@ from jetspark.server.query import Query
 from jetspark.server.varz import varz
 
 if TYPE_CHECKING:
-    from prometheus_client.metrics_core import Metric
-
     from jetspark.broker.account import Account
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.broker.stream import Stream
     from jetspark.server.server import Server
 
-_SLICE_COUNT: Final = 200
-_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# Streams and consumers between two turns of the loop: half a millisecond.
+_SLICE_COUNT: Final = 100
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 # What the exporter shows for an account without a limit.
 _NO_LIMIT: Final = (1 << 64) - 1
 
 _CONNZ: Final = ("pending_bytes", "subscriptions", "in_bytes", "out_bytes", "in_msgs", "out_msgs")
 
-# None stands for what has not happened yet.
+# What is handed to the socket at once.
+_CHUNK_BYTES: Final = 65536
+
+# Values of labels with numbers, and the text of labels with numbers. None stands for what has not happened yet.
 Row = tuple[list[str], list[float | None]]
+WrittenRow = tuple[str, list[float | None]]
 
 
 class Gathered:
-    """Numbers read at one time, on their way to the thread that writes them."""
+    """Numbers read at one time, on their way to be written."""
 
     def __init__(self) -> None:
         self.varz: dict[str, Any] = {}
@@ -52,8 +58,9 @@ class Gathered:
         self.accounts: list[dict[str, Any]] = []
         # "mirror" or "source", with its row.
         self.origins: list[tuple[str, Row]] = []
-        self.streams: list[Row] = []
-        self.consumers: list[Row] = []
+        self.streams: list[WrittenRow] = []
+        self.consumers: list[WrittenRow] = []
+        self.consumer_counts: list[tuple[str, float]] = []
         self.commits: tuple[list[tuple[str, float]], float] = ([], 0.0)
         self.syncs: tuple[list[tuple[str, float]], float] = ([], 0.0)
         self.written_bytes = 0
@@ -69,15 +76,33 @@ class Metrics:
         self._server = server
         self._observations = observations
 
-    async def render(self, request_counts: dict[str, int]) -> tuple[bytes, str]:
-        """The text and its content type."""
+    async def chunks(self, request_counts: dict[str, int]) -> AsyncIterator[bytes]:
+        """The text. Its numbers are read before the first chunk comes."""
+        # Imported when somebody asks, since most servers are never scraped; and elsewhere, since it takes a while.
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, importlib.import_module, "jetspark.server.metrics_families")
+        from jetspark.server.metrics_families import families, tables
+        from jetspark.server.metrics_text import library_pieces
+
         gathered = await self._gather(request_counts)
-        return await asyncio.get_running_loop().run_in_executor(None, _text, gathered)
+        waiting: list[bytes] = []
+        waiting_bytes = 0
+        for piece in itertools.chain(library_pieces(families(gathered)), tables(gathered)):
+            waiting.append(piece)
+            waiting_bytes += len(piece)
+            if waiting_bytes >= _CHUNK_BYTES:
+                yield b"".join(waiting)
+                waiting.clear()
+                waiting_bytes = 0
+            await asyncio.sleep(0)
+        yield b"".join(waiting)
 
     async def _gather(self, request_counts: dict[str, int]) -> Gathered:
         server, gathered = self._server, Gathered()
         gathered.varz = varz(server, request_counts)
+        await asyncio.sleep(0)
         gathered.jsz = jsz(server, Query({}))
+        await asyncio.sleep(0)
         gathered.is_healthy = healthz(server, Query({}))[0] == 200
         gathered.connz = self._connz()
         figures = server.commit_figures
@@ -85,22 +110,10 @@ class Metrics:
         gathered.syncs = figures.syncs.cumulative(), figures.syncs.sum_ns / 1e9
         gathered.written_bytes = figures.written_bytes
         gathered.commit_failures = server.broker.commit_failures
-        labels = [server.server_id, server.name, "", server.options.jetstream.domain, "", "true"]
-        left = _SLICE_COUNT
         traffic = self._traffic()
         for account in list(server.broker.accounts.values()):
             gathered.accounts.append(_account_figures(account, traffic[account.name]))
-            for stream in list(account.jetstream.streams.values()):
-                of_stream = [*labels, *[account.name] * 3, stream.name, server.name, "true"]
-                gathered.streams.append((of_stream, _stream_numbers(stream)))
-                gathered.origins += _origin_rows(of_stream, stream)
-                left -= 1
-                for consumer in list(stream.consumers.values()):
-                    gathered.consumers.append(_consumer_row(of_stream, consumer, server.name))
-                    left -= 1
-                    if left <= 0:
-                        left = _SLICE_COUNT
-                        await asyncio.sleep(0)
+            await self._gather_streams(account, gathered)
         self._observations.forget_deleted()
         gathered.acks = [
             (
@@ -112,6 +125,32 @@ class Metrics:
             for consumer, seen in self._observations.by_consumer.items()
         ]
         return gathered
+
+    async def _gather_streams(self, account: Account, gathered: Gathered) -> None:
+        from jetspark.server.metrics_families import CONSUMER_COUNT_LABELS, CONSUMER_LABELS, STREAM_LABELS
+        from jetspark.server.metrics_text import label_writer
+
+        write_stream, write_consumer = label_writer(STREAM_LABELS), label_writer(CONSUMER_LABELS)
+        write_count = label_writer(CONSUMER_COUNT_LABELS)
+        server, left = self._server, _SLICE_COUNT
+        of_server = [server.server_id, server.name, "", server.options.jetstream.domain, "", "true"]
+        for stream in list(account.jetstream.streams.values()):
+            of_stream = [*of_server, *[account.name] * 3, stream.name, server.name, "true"]
+            gathered.streams.append((write_stream(of_stream), _stream_numbers(stream)))
+            gathered.origins += _origin_rows(of_stream, stream)
+            counted = write_count([account.name, account.name, stream.name, ""])
+            gathered.consumer_counts.append((counted, len(stream.consumers)))
+            for consumer in list(stream.consumers.values()):
+                labels, numbers = _consumer_row(of_stream, consumer, server.name)
+                gathered.consumers.append((write_consumer(labels), numbers))
+                left -= 1
+                if left <= 0:
+                    left = _SLICE_COUNT
+                    await asyncio.sleep(0)
+            left -= 1
+            if left <= 0:
+                left = _SLICE_COUNT
+                await asyncio.sleep(0)
 
     def _connz(self) -> dict[str, float]:
         sums = dict.fromkeys(_CONNZ, 0.0)
@@ -153,7 +192,6 @@ def _account_figures(account: Account, traffic: collections.Counter[str]) -> dic
         "max_memory": _NO_LIMIT if jetstream.max_memory < 0 else jetstream.max_memory,
         "max_storage": _NO_LIMIT if jetstream.max_storage < 0 else jetstream.max_storage,
         "streams": len(jetstream.streams),
-        "consumers": [(stream.name, len(stream.consumers)) for stream in jetstream.streams.values()],
         "subscriptions": int(account.interest.subscription_count),
         **{key: traffic[key] for key in ("conns", "in_msgs", "in_bytes", "out_msgs", "out_bytes")},
     }
@@ -211,22 +249,3 @@ def _consumer_row(of_stream: list[str], consumer: Consumer, leader: str) -> Row:
         _seconds_since(now_ns, int(state.last_ack_ts_ns)),
     ]
     return labels, numbers
-
-
-# -- on the other thread -----------------------------------------------------------------------------------------------
-
-
-def _text(gathered: Gathered) -> tuple[bytes, str]:
-    # Imported when somebody asks: most servers are never scraped.
-    from prometheus_client.exposition import generate_latest
-    from prometheus_client.registry import Collector
-
-    from jetspark.server.metrics_families import families, tables
-
-    class Once(Collector):
-        """Gives what it was given."""
-
-        def collect(self) -> Iterable[Metric]:
-            return families(gathered)
-
-    return generate_latest(Once()) + tables(gathered).encode(), _CONTENT_TYPE

@@ -3,24 +3,24 @@
 Decided here: the names, the words that explain them, and their labels. Streams and consumers may be thousands, each
 with the same long labels on ten lines: theirs is the one text not written by the library. Counters under other
 projects' names are written untyped, because the library adds `_total` to a counter's name and theirs have none.
-What nats-surveyor shows of the server and its accounts is in `metrics_surveyor`. Runs on a thread of its own and
-touches nothing but what it was given.
+What nats-surveyor shows of the server and its accounts is in `metrics_surveyor`. Touches nothing but what it was given.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 
 from jetspark import __version__
 from jetspark.api.timestamps import parse_time
-from jetspark.server.metrics_surveyor import gauge, surveyor, untyped
+from jetspark.server.metrics_surveyor import gauge, surveyor
+from jetspark.server.metrics_text import head, label_writer, line_pieces, table_pieces
 
 if TYPE_CHECKING:
-    from jetspark.server.metrics import Gathered, Row
+    from jetspark.server.metrics import Gathered
 
 SERVER_LABELS: Final = ("server_id", "server_name", "cluster", "domain", "meta_leader", "is_meta_leader")
 ACCOUNT_LABELS: Final = (*SERVER_LABELS, "account", "account_name", "account_id")
@@ -34,6 +34,8 @@ CONSUMER_LABELS: Final = (
     "consumer_created",
 )
 _ACK_LABELS: Final = ("account", "stream", "consumer")
+CONSUMER_COUNT_LABELS: Final = ("account", "account_name", "stream", "raft_group")
+_CONSUMER_COUNT: Final = "nats_core_account_jetstream_consumer_count"
 _ACCOUNT_FIGURES: Final = (
     ("jetstream_account_max_memory", "The most memory an account's streams may have"),
     ("jetstream_account_max_storage", "The most disk an account's streams may have"),
@@ -99,9 +101,7 @@ def families(gathered: Gathered) -> Iterator[Metric]:
         yield gauge(f"gnatsd_connz_{key}", f"{key} of the open connections", ("server_id",), [([server_id], value)])
     yield from _jetstream_server(gathered.jsz, server)
     yield from _jetstream_accounts(gathered, server)
-    yield from _origins(gathered)
     yield from surveyor(gathered)
-    yield from _acknowledgements(gathered)
     yield from _own(gathered, server_id, name)
 
 
@@ -142,28 +142,6 @@ def _jetstream_accounts(gathered: Gathered, server: list[str]) -> Iterator[Metri
         yield gauge(name, words, ACCOUNT_LABELS, rows)
 
 
-def _origins(gathered: Gathered) -> Iterator[Metric]:
-    """How far behind mirrors and sourcing streams are."""
-    for kind in ("mirror", "source"):
-        labels = (*STREAM_LABELS, f"{kind}_name", f"{kind}_api", f"{kind}_deliver")
-        rows = [row for found, row in gathered.origins if found == kind]
-        for position, (name, words) in enumerate(_ORIGIN_FIGURES):
-            numbers = [(values, counts[position] or 0) for values, counts in rows]
-            yield gauge(f"jetstream_stream_{kind}_{name}", words, labels, numbers)
-
-
-def _acknowledgements(gathered: Gathered) -> Iterator[Metric]:
-    words = "Seconds from delivery to acknowledgement, where the consumer is sampled"
-    times = HistogramMetricFamily("nats_jetstream_acknowledgement_duration", words, labels=_ACK_LABELS)
-    for labels, buckets, sum_s, _ in gathered.acks:
-        if buckets[-1][1]:
-            times.add_metric(labels, buckets=buckets, sum_value=sum_s)
-    yield times
-    for position, (name, explanation) in enumerate(_ACK_COUNTS):
-        rows = [(labels, counts[position]) for labels, _, _, counts in gathered.acks if counts[position]]
-        yield untyped(name, explanation, _ACK_LABELS, rows)
-
-
 def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
     labels, values = ("server_id", "server_name"), [server_id, name]
     for metric, words, (buckets, sum_s) in (
@@ -172,7 +150,7 @@ def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
             "A commit, from its first write to the end of its last sync",
             gathered.commits,
         ),
-        ("jetspark_sync_duration_seconds", "One fdatasync", gathered.syncs),
+        ("jetspark_sync_duration_seconds", "One sync of a file", gathered.syncs),
     ):
         family = HistogramMetricFamily(metric, words, labels=labels)
         family.add_metric(values, buckets=buckets, sum_value=sum_s)
@@ -189,28 +167,37 @@ def _own(gathered: Gathered, server_id: str, name: str) -> Iterator[Metric]:
     )
 
 
-def tables(gathered: Gathered) -> str:
-    """The figures of streams and consumers, in the library's form, with the labels of each written once."""
-    return _table(STREAM_FIGURES, STREAM_LABELS, gathered.streams) + _table(
-        CONSUMER_FIGURES, CONSUMER_LABELS, gathered.consumers
-    )
+# -- what there may be thousands of ------------------------------------------------------------------------------------
 
 
-def _table(figures: Sequence[tuple[str, str]], names: Sequence[str], rows: list[Row]) -> str:
-    labelled = [(_label_text(names, values), numbers) for values, numbers in rows]
-    lines: list[str] = []
-    for position, (name, words) in enumerate(figures):
-        lines.append(f"# HELP {name} {words}\n# TYPE {name} gauge\n")
-        # What has not happened yet has no number.
-        told = [(labels, number) for labels, numbers in labelled if (number := numbers[position]) is not None]
-        lines.extend(f"{name}{{{labels}}} {float(number)}\n" for labels, number in told)
-    return "".join(lines)
+def tables(gathered: Gathered) -> Iterator[bytes]:
+    """The figures of streams and consumers."""
+    yield from table_pieces(STREAM_FIGURES, gathered.streams)
+    yield from table_pieces(CONSUMER_FIGURES, gathered.consumers)
+    yield head(_CONSUMER_COUNT, "Consumers of a stream", "gauge")
+    yield from line_pieces(_CONSUMER_COUNT, gathered.consumer_counts)
+    yield from _origins(gathered)
+    yield from _acknowledgements(gathered)
 
 
-def _label_text(names: Sequence[str], values: Sequence[str]) -> str:
-    pairs = sorted(zip(names, values, strict=True))
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
+def _origins(gathered: Gathered) -> Iterator[bytes]:
+    """How far behind mirrors and sourcing streams are."""
+    for kind in ("mirror", "source"):
+        write_labels = label_writer((*STREAM_LABELS, f"{kind}_name", f"{kind}_api", f"{kind}_deliver"))
+        rows = [(write_labels(values), counts) for found, (values, counts) in gathered.origins if found == kind]
+        figures = [(f"jetstream_stream_{kind}_{name}", words) for name, words in _ORIGIN_FIGURES]
+        yield from table_pieces(figures, rows)
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+def _acknowledgements(gathered: Gathered) -> Iterator[bytes]:
+    write_labels, write_bucket = label_writer(_ACK_LABELS), label_writer((*_ACK_LABELS, "le"))
+    name = "nats_jetstream_acknowledgement_duration"
+    yield head(name, "Seconds from delivery to acknowledgement, where the consumer is sampled", "histogram")
+    for labels, buckets, sum_s, _ in gathered.acks:
+        if buckets[-1][1]:
+            text = write_labels(labels)
+            yield from line_pieces(f"{name}_bucket", ((write_bucket([*labels, le]), count) for le, count in buckets))
+            yield from line_pieces(f"{name}_count", [(text, buckets[-1][1])])
+            yield from line_pieces(f"{name}_sum", [(text, sum_s)])
+    rows = [(write_labels(labels), [count or None for count in counts]) for labels, _, _, counts in gathered.acks]
+    yield from table_pieces(_ACK_COUNTS, rows, "untyped")

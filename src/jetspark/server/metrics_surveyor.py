@@ -1,7 +1,6 @@
 """The metric families of nats-surveyor, made from gathered numbers: the server, its JetStream, its accounts.
 
-Decided here: the names, the words that explain them, and their labels. Runs on a thread of its own and touches nothing
-but what it was given.
+Decided here: the names, the words that explain them, and their labels. Touches nothing but what it was given.
 """
 
 from __future__ import annotations
@@ -144,14 +143,3 @@ def _accounts(gathered: Gathered) -> Iterator[Metric]:
     for name, key, words in _ACCOUNT_JETSTREAM:
         numbers = [([account["name"], account["name"]], account[key]) for account in accounts]
         yield gauge(f"nats_core_account_jetstream_{name}", words, ("account", "account_name"), numbers)
-    counts = [
-        ([account["name"], account["name"], stream, ""], count)
-        for account in accounts
-        for stream, count in account["consumers"]
-    ]
-    yield gauge(
-        "nats_core_account_jetstream_consumer_count",
-        "Consumers of a stream",
-        ("account", "account_name", "stream", "raft_group"),
-        counts,
-    )

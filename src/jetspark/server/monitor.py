@@ -21,7 +21,7 @@ from jetspark.server.dashboard.sampler import Sampler
 from jetspark.server.healthz import healthz
 from jetspark.server.jsz import jsz
 from jetspark.server.listener import join_host_port, open_socket
-from jetspark.server.metrics import Metrics
+from jetspark.server.metrics import CONTENT_TYPE, Metrics
 from jetspark.server.observations import Observations
 from jetspark.server.options import OptionsError
 from jetspark.server.peersz import gatewayz, leafz, routez
@@ -160,10 +160,15 @@ class Monitor:
             return web.Response(status=400, text=str(error))
         return _json_response(body, status=status)
 
-    async def _metrics_text(self, request: web.Request) -> web.Response:
+    async def _metrics_text(self, request: web.Request) -> web.StreamResponse:
+        """In chunks, while the rest is being written: of thousands of streams it is megabytes."""
         self._counts["/metrics"] += 1
-        body, content_type = await self._metrics.render(self._counts)
-        return web.Response(body=body, headers={"Content-Type": content_type})
+        response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+        await response.prepare(request)
+        if request.method != "HEAD":
+            async for chunk in self._metrics.chunks(self._counts):
+                await response.write(chunk)
+        return response
 
     async def _index(self, request: web.Request) -> web.Response:
         self._counts["/"] += 1

@@ -115,6 +115,8 @@ class DashboardOptions:
 
     enabled: bool = True
     allow_changes: bool = False
+    # Names it answers to besides its own, where nobody has to log in.
+    hosts: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -309,6 +309,7 @@ def read_dashboard(node: Node, dashboard: DashboardOptions, problems: Problems) 
         {
             "enabled": into(dashboard, "enabled", boolean),
             "allow_changes": into(dashboard, "allow_changes", boolean),
+            "hosts": into(dashboard, "hosts", lambda value: strings(value, "dashboard hosts")),
         },
         {},
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "jetspark server"
 # Collections of the youngest objects cost the loop a pause each; messages leave no cycles behind, so they are rare.
-_GC_THRESHOLDS: Final = (50_000, 20, 50)
+GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,7 +98,7 @@ async def _serve(line: CommandLine, options: Options) -> int:
         return 1
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(*GC_THRESHOLDS)
     await server.wait_stopped()
     for file in files:
         file.unlink(missing_ok=True)

@@ -6,20 +6,24 @@ Not known here: what a server does on a signal; `run` says that.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from jetspark.server.options import OptionsError
 
+# By name: this module is imported on systems that lack some of them too.
 COMMANDS: Final = {
-    "stop": signal.SIGKILL,
-    "quit": signal.SIGINT,
-    "term": signal.SIGTERM,
-    "reopen": signal.SIGUSR1,
-    "reload": signal.SIGHUP,
-    "ldm": signal.SIGUSR2,
+    "stop": "SIGKILL",
+    "quit": "SIGINT",
+    "term": "SIGTERM",
+    "reopen": "SIGUSR1",
+    "reload": "SIGHUP",
+    "ldm": "SIGUSR2",
 }
 
 
@@ -32,7 +36,7 @@ def send_signal(text: str) -> None:
     if command not in COMMANDS:
         raise OptionsError(f'unknown signal "{command}"')
     try:
-        os.kill(pid, COMMANDS[command])
+        os.kill(pid, signal.Signals[COMMANDS[command]])
     except OSError as error:
         raise OptionsError(f'signal "{command}" {pid}: {(error.strerror or str(error)).lower()}') from None
 
@@ -53,17 +57,27 @@ def _only_server() -> int:
     return pids[0]
 
 
-def running_servers() -> list[int]:
+def running_servers(processes: Path = Path("/proc")) -> list[int]:
     """Processes whose command line is `jetspark server …`, apart from this one."""
-    found: list[int] = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if int(entry.name) != os.getpid() and _is_server(words):
-            found.append(int(entry.name))
-    return found
+    lines = _command_lines(processes) if (processes / "self").exists() else _listed_command_lines()
+    return [pid for pid, words in lines if pid != os.getpid() and _is_server(words)]
+
+
+def _command_lines(processes: Path) -> Iterator[tuple[int, list[bytes]]]:
+    for entry in processes.glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield int(entry.name), (entry / "cmdline").read_bytes().split(b"\0")
+
+
+def _listed_command_lines() -> Iterator[tuple[int, list[bytes]]]:
+    """The same from `ps`, which every Unix has, where the kernel shows no files (macOS)."""
+    try:
+        listed = subprocess.run(["ps", "-Aww", "-o", "pid=,args="], capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise OptionsError(f"cannot list processes, name the one you mean (<signal>=<pid>): {error}") from None
+    for line in listed.splitlines():
+        pid, *words = line.split()
+        yield int(pid), words
 
 
 def _is_server(words: list[bytes]) -> bool:

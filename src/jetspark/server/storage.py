@@ -16,10 +16,16 @@ from typing import Final
 from jetspark.server.options import JetStreamOptions, OptionsError
 
 _SHARE: Final = 0.75
+# Where the system does not say how much memory it has: so little that any machine has it.
+_UNKNOWN_MACHINE_BYTES: Final = 1 << 30
 
 
 def default_memory_bytes() -> int:
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE)
+    try:
+        machine_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        machine_bytes = _UNKNOWN_MACHINE_BYTES
+    return int(machine_bytes * _SHARE)
 
 
 def default_storage_bytes(directory: Path) -> int:

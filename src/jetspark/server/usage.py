@@ -17,6 +17,8 @@ Server Options:
     -ms,--https_port <port>          Port for HTTPS monitoring
         --dashboard=false            No dashboard on the monitoring port (default: true)
         --dashboard_changes          Let the dashboard publish, purge and delete (default: false)
+        --dashboard_hosts <names>    Host names, with commas, that the dashboard answers to without users,
+                                     besides localhost, addresses and the names of this machine
     -c, --config <file>              Configuration file
     -t                               Check the configuration file and exit
     -sl,--signal <signal>[=<pid>]    Send a signal to a running server (ldm, stop, quit, term, reopen, reload);

@@ -23,8 +23,13 @@ def memory_bytes() -> int:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError, IndexError):
         # The peak instead of the present, where the system does not tell.
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return peak_memory_bytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, sys.platform)
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_memory_bytes(max_rss: int, platform: str) -> int:
+    """The peak in bytes: macOS counts it in these, everybody else in kilobytes."""
+    return max_rss if platform == "darwin" else max_rss * 1024
 
 
 def varz(server: Server, request_counts: dict[str, int]) -> dict[str, Any]:

@@ -344,4 +344,6 @@ def _abandon_all() -> None:
         link.abandon()
 
 
-os.register_at_fork(after_in_child=_abandon_all)
+if hasattr(os, "register_at_fork"):
+    # Not on Windows, which has no forks.
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -10,6 +10,7 @@ import select
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from jetspark.client.errors import ConnectionLostError
@@ -55,6 +56,26 @@ class TlsCodec:
             return self._outgoing.read()
 
 
+def readable(*socks: Any, has_poll: bool = hasattr(select, "poll")) -> Callable[[int | None], list[tuple[int, int]]]:
+    """Waits up to so many milliseconds for one of these to be readable: their numbers, with what the system said."""
+    if has_poll:
+        poll = select.poll()
+        for sock in socks:
+            poll.register(sock, select.POLLIN)
+        return poll.poll
+
+    def select_readable(timeout_ms: int | None) -> list[tuple[int, int]]:
+        # Windows. Two sockets are too few for its limits to matter.
+        try:
+            ready, _, _ = select.select(socks, (), (), None if timeout_ms is None else timeout_ms / 1000)
+        except ValueError:
+            # Closed meanwhile by another thread: reading says so.
+            return [(-1, 0)]
+        return [(sock.fileno(), 0) for sock in ready]
+
+    return select_readable
+
+
 class Wire:
     """An open socket and what lies between it and NATS."""
 
@@ -65,14 +86,12 @@ class Wire:
         self._waked = waked
         self.tls: TlsCodec | None = None
         self._write_lock = threading.Lock()
-        self._poll = select.poll()
-        self._poll.register(sock, select.POLLIN)
-        self._poll.register(waked, select.POLLIN)
+        self._poll = readable(sock, waked)
         self._waked_number = waked.fileno()
 
     def read(self, timeout_s: float | None) -> bytes:
         """What the server sent; nothing when the time was over or the reader was woken."""
-        ready = self._poll.poll(None if timeout_s is None else max(0, int(timeout_s * 1000 + 0.999)))
+        ready = self._poll(None if timeout_s is None else max(0, int(timeout_s * 1000 + 0.999)))
         is_readable = False
         for number, _ in ready:
             if number == self._waked_number:

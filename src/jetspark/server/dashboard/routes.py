@@ -1,8 +1,9 @@
 """The dashboard's addresses: the page, its documents, its beat, its forms.
 
-Decided here: who may have an answer (the server's users, when it has any), what every answer forbids the browser (other
-hosts, inline script, frames), and what a change must prove: that the operator allows changes, and that the request
-comes from this page and not from another one the viewer has open. Not known here: what the documents say.
+Decided here: who may have an answer (the server's users, when it has any; else whoever asks under a name of this
+machine), what every answer forbids the browser (other hosts, inline script, frames), and what a change must prove: that
+the operator allows changes, and that the request comes from this page and not from another one the viewer has open. Not
+known here: what the documents say.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from aiohttp import web
 from jetspark.server.dashboard import browse
 from jetspark.server.dashboard.changes import CHANGES, BadForm, read_form, too_large
 from jetspark.server.dashboard.documents import Views
+from jetspark.server.dashboard.hosts import host_of, is_own, machine_name, refusal
 from jetspark.server.dashboard.inner_client import LoginRefused, RequestFailed
 from jetspark.server.dashboard.logins import Logins, TooManyGuesses, Viewer
 from jetspark.server.dashboard.pipelines import pipelines
@@ -69,6 +71,7 @@ class Dashboard:
         # Only a page of this origin can read it, and a change must bring it along.
         self._token = secrets.token_urlsafe(24)
         self._beats: set[asyncio.Task[Any]] = set()
+        self._machine = machine_name()
 
     def register(self, application: web.Application, prefix: str) -> None:
         """Add the addresses below `prefix`, which has no slash at its end."""
@@ -111,8 +114,9 @@ class Dashboard:
     async def _viewer(self, request: web.Request) -> Viewer:
         if not self._server.is_ready:
             raise web.HTTPServiceUnavailable(text="The server is still starting.", headers=HEADERS)
+        proof = request.headers.get("Authorization", "")
         try:
-            return await self._logins.viewer(request.headers.get("Authorization", ""), request.remote or "")
+            viewer = await self._logins.viewer(proof, request.remote or "")
         except TooManyGuesses:
             later = {**HEADERS, "Retry-After": "5", "Cache-Control": "no-store"}
             raise web.HTTPTooManyRequests(
@@ -121,6 +125,18 @@ class Dashboard:
         except LoginRefused as error:
             challenge = {"WWW-Authenticate": 'Basic realm="jetspark", charset="UTF-8"', "Cache-Control": "no-store"}
             raise web.HTTPUnauthorized(text=f"Log in: {error}", headers={**HEADERS, **challenge}) from None
+        host = host_of(request.headers.get("Host", ""))
+        # Credentials are the better proof: a browser keeps them for the name they were given under.
+        is_proved = proof and self._server.options.is_auth_required
+        if not is_proved and not is_own(host, self._own_names()):
+            raise web.HTTPMisdirectedRequest(text=refusal(host), headers={**HEADERS, "Cache-Control": "no-store"})
+        return viewer
+
+    def _own_names(self) -> set[str]:
+        """Names that are this server's by what the operator wrote; asked each time, since a reload may change them."""
+        options = self._server.options
+        written = (options.host, options.http_host, options.client_advertise, *options.dashboard.hosts)
+        return {self._machine, *(host_of(name) for name in written)}
 
     async def _login(self, request: web.Request) -> web.StreamResponse:
         """Asks for a name even where silent users are let in."""
@@ -315,13 +331,21 @@ class Dashboard:
         if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             return "This request comes from another site."
         origin = headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
+        if origin is not None and not self._is_ours(origin, headers.get("Host", "")):
             return "This request comes from another site."
         if not hmac.compare_digest(
             headers.get(TOKEN_HEADER, "").encode("utf-8", "surrogateescape"), self._token.encode()
         ):
             return "This page is older than the server: reload it."
         return ""
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        """The page's own address; behind a proxy that asks under another name, one the operator allowed."""
+        try:
+            place = urlsplit(origin).netloc
+        except ValueError:
+            return False
+        return place.lower() == host.lower() or host_of(place) in map(host_of, self._server.options.dashboard.hosts)
 
 
 _CONNECTION_SORTS: Final = frozenset(

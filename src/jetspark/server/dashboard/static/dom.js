@@ -98,6 +98,7 @@ function patch(old, wanted) {
   if (old.style && old.style.cssText !== wanted.style.cssText) old.style.cssText = wanted.style.cssText;
   if (wanted.plot) old.plot = wanted.plot;
   patchChildren(old, wanted);
+  if (wanted.plot) old.dispatchEvent(new Event("redrawn", { bubbles: true }));
 }
 
 // Asking between two beats: when it fails, the next beat says why.

@@ -73,5 +73,9 @@ export const nanoseconds = (value) => (value ? duration(value / 1e9) : "none");
 // A duration as Go writes it, with fewer digits.
 export const goDuration = (text) => (text ? text.replace(/^([\d.]+)(µs|ms|s)$/, (all, number, unit) => `${Number(Number(number).toPrecision(3))} ${unit}`) : "–");
 
+// A span of time as nats-server writes it, 1d2h3m4s, in the words of this page.
+const SPAN_UNITS = { y: "y", d: "d", h: "h", m: "min", s: "s" };
+export const goSpan = (text) => [...(text ?? "").matchAll(/(\d+)([ydhms])/g)].slice(0, 2).map(([, number, unit]) => `${number} ${SPAN_UNITS[unit]}`).join(" ") || "–";
+
 // A place in the page: names may hold anything, so each is encoded.
 export const place = (...parts) => "#/" + parts.map(encodeURIComponent).join("/");

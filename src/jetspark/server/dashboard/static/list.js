@@ -6,7 +6,7 @@ import { card, empty, table } from "./parts.js";
 
 const PAGE = 200;
 
-// sorts: [[value, words]]; load(query): asks for a page; what: "stream"; none: what to say when there is nothing at all.
+// sorts: [[value, words]]; load(query): asks for a page; what: "stream"; none(): what to say when there is nothing at all.
 export function longList({ sorts, load, columns, key, what, none }) {
   let offset = 0;
   const search = h("input", { type: "search", placeholder: "Find by name or subject", "aria-label": `Find ${what}s`, id: "search" });
@@ -25,7 +25,7 @@ export function longList({ sorts, load, columns, key, what, none }) {
         h("span.muted", {}, `${f.exact(offset + 1)}–${f.exact(offset + found.rows.length)} of ${f.exact(found.total)}`),
         h("button.button", { type: "button", data: { go: "1" }, disabled: offset + PAGE >= found.total }, "Next")) : "";
     render(rows, card("w12", f.counted(found.total, what), "", found.rows.length ? table(columns, found.rows, key)
-      : search.value ? empty(`Nothing matches “${search.value}”`, "Try a part of a name or of a subject.") : empty(`No ${what}s yet`, none)), pages);
+      : search.value ? empty(`Nothing matches “${search.value}”`, "Try a part of a name or of a subject.") : empty(`No ${what}s yet`, none())), pages);
   };
   rows.addEventListener("click", (event) => {
     const go = event.target.dataset?.go;
@@ -33,5 +33,5 @@ export function longList({ sorts, load, columns, key, what, none }) {
   });
   search.addEventListener("input", debounce(() => { offset = 0; early(refresh)(); }, 150));
   sort.addEventListener("change", () => { offset = 0; early(refresh)(); });
-  return { node: h("div", {}, h("div.controls", {}, search, sort), rows), refresh };
+  return { node: h("div", {}, h("div.controls", {}, search, h("label.sort", {}, "Sort by", sort)), rows), refresh };
 }

@@ -19,6 +19,12 @@ export const card = (width, title, side, ...content) =>
 
 export const body = (...content) => h("div.body", {}, ...content);
 
+// A command to copy.
+export const command = (words) => h("code.command", {}, words);
+
+// What to do where there is no stream.
+export const howToBegin = () => ["Create one from any NATS client, or with", command("jetspark stream add ORDERS --subjects 'orders.>' --defaults")];
+
 export const empty = (title, ...words) => h("div.empty", {}, h("b", {}, title), ...words);
 
 // columns: [{name, num, cell(row), className}]
@@ -30,10 +36,11 @@ export function table(columns, rows, key) {
 
 function cell(column, row) {
   const classes = [column.num ? "num" : "", column.className || "", column.tone ? column.tone(row) : ""].filter(Boolean).join(" ");
-  return h("td", { class: classes, "data-label": column.className === "name" ? undefined : column.name }, column.cell(row));
+  return h("td", { class: classes, "data-label": column.className?.startsWith("name") ? undefined : column.name }, column.cell(row));
 }
 
-export const chip = (words, tone = "") => h("span.chip", { class: tone }, words);
+// The words once more as its title: in a table a long one is cut off.
+export const chip = (words, tone = "") => h("span.chip", { class: tone, title: words }, words);
 
 function subjectsOf(row) {
   const more = row.subject_count - row.subjects.length;

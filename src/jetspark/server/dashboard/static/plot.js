@@ -30,6 +30,9 @@ function pieces(values, total, top) {
   return found;
 }
 
+// Beside a line of the grid a number is round, and need not say so.
+const round = (words) => words.replace(/\.0(?!\d)/, "");
+
 const text = (points) => points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" ");
 
 // lines: [{name, values}]; show: how a value is written.
@@ -50,9 +53,9 @@ export function plot({ title, lines, stepS, show, isSize = false, floor = isSize
     }
   });
   const box = h("div.plot", { plot: { lines, total, stepS, show } }, svg);
-  for (const share of [0, 0.5, 1]) box.append(h("span.y", { css: { top: `${HEIGHT * share}px` } }, show(top * (1 - share))));
-  if (!lines.some((line) => line.values.length)) box.append(h("span.none", {}, "nothing in the last hour"));
-  box.append(h("div.x", {}, h("span", {}, `${minutes} min ago`), h("span", {}, `${minutes / 2} min`), h("span", {}, "now")));
+  for (const share of [0, 0.5, 1]) box.append(h("span.y", { css: { top: `${HEIGHT * share}px` } }, round(show(top * (1 - share)))));
+  if (!lines.some((line) => line.values.length)) box.append(h("span.none", {}, h("span", {}, "nothing in the last hour")));
+  box.append(h("div.x", {}, h("span", {}, `${minutes} min ago`), h("span", {}, `${minutes / 2} min ago`), h("span", {}, "now")));
   return box;
 }
 
@@ -69,21 +72,24 @@ export function spark(values, kind = "") {
   const known = values.filter((value) => value !== null);
   if (known.length < 2) return "";
   const top = Math.max(...known) || 1;
-  const points = values.map((value, index) => (value === null ? null : [(index / (values.length - 1)) * 100, 22 - (value / top) * 20]));
+  const points = values.map((value, index) => (value === null ? null : [(index / (values.length - 1)) * 100, 22 - (value / top) * 20])).filter(Boolean);
+  const area = [[points[0][0], 23], ...points, [points[points.length - 1][0], 23]];
   return h(`svg.spark${kind}`, { viewBox: "0 0 100 24", preserveAspectRatio: "none", "aria-hidden": "true" },
-    h("polyline", { points: text(points.filter(Boolean)) }));
+    h("polygon", { points: text(area) }), h("polyline", { points: text(points) }));
 }
 
 // One listener for all plots: what was the figure where the pointer is?
 export function watchPlots(root) {
-  const clear = (box) => { box.querySelector(".tip")?.remove(); box.querySelector(".cursor")?.remove(); };
-  const point = (box, share) => {
+  const wipe = (box) => { box.querySelector(".tip")?.remove(); box.querySelector(".cursor")?.remove(); };
+  const clear = (box) => { delete box.back; wipe(box); };
+  // `back`: how many steps ago.
+  const point = (box, back) => {
     const { lines, total, stepS, show } = box.plot;
-    const back = Math.round((1 - share) * (total - 1));
+    box.back = back;
     const said = lines
       .map((line) => [line.name, line.values[line.values.length - 1 - back]])
       .filter(([, value]) => value !== undefined && value !== null);
-    clear(box);
+    wipe(box);
     if (!said.length) return;
     const svg = box.querySelector("svg");
     const x = WIDTH * (1 - back / (total - 1));
@@ -98,17 +104,18 @@ export function watchPlots(root) {
     const svg = event.target.closest?.(".plot svg");
     if (!svg) return;
     const area = svg.getBoundingClientRect();
-    point(svg.parentNode, Math.min(1, Math.max(0, (event.clientX - area.left) / area.width)));
+    const share = Math.min(1, Math.max(0, (event.clientX - area.left) / area.width));
+    point(svg.parentNode, Math.round((1 - share) * (svg.parentNode.plot.total - 1)));
   });
+  // Drawn anew under somebody who looks: he goes on looking at the same place.
+  root.addEventListener("redrawn", ({ target: box }) => { if (box.back !== undefined) point(box, Math.min(box.back, box.plot.total - 1)); });
   root.addEventListener("pointerout", (event) => { const box = event.target.closest?.(".plot"); if (box) clear(box); });
   root.addEventListener("focusout", (event) => { const box = event.target.closest?.(".plot"); if (box) clear(box); });
   root.addEventListener("keydown", (event) => {
     const svg = event.target.closest?.(".plot svg");
     if (!svg || !["ArrowLeft", "ArrowRight"].includes(event.key)) return;
-    const steps = svg.parentNode.plot.total - 1;
-    const back = Math.min(steps, Math.max(0, Number(svg.dataset.back ?? 0) + (event.key === "ArrowLeft" ? 1 : -1)));
-    svg.dataset.back = back;
-    point(svg.parentNode, 1 - back / steps);
+    const box = svg.parentNode;
+    point(box, Math.min(box.plot.total - 1, Math.max(0, (box.back ?? 0) + (event.key === "ArrowLeft" ? 1 : -1))));
     event.preventDefault();
   });
 }

@@ -16,14 +16,14 @@ const columns = (own, isClosed) => [
   { name: "Subscriptions", num: true, cell: (row) => f.count(row.subscriptions) },
   { name: "Waiting", num: true, tone: (row) => (row.pending_bytes > 1 << 20 ? "hot" : ""), cell: (row) => f.bytes(row.pending_bytes) },
   isClosed ? { name: "Why it ended", cell: (row) => row.reason } : { name: "Round trip", num: true, cell: (row) => f.goDuration(row.rtt) },
-  isClosed ? { name: "Ended", num: true, cell: (row) => f.ago(row.stop) } : { name: "Up", num: true, cell: (row) => [row.uptime, h("span.sub", {}, `idle ${row.idle}`)] },
+  isClosed ? { name: "Ended", num: true, cell: (row) => f.ago(row.stop) } : { name: "Up", num: true, cell: (row) => [f.goSpan(row.uptime), h("span.sub", {}, `idle ${f.goSpan(row.idle)}`)] },
 ];
 
 export async function connections(main) {
   const sort = h("select", { "aria-label": "Sort by" }, SORTS.map(([value, words]) => h("option", { value }, words)));
   const state = h("select", { "aria-label": "Which" }, h("option", { value: "open" }, "Open"), h("option", { value: "closed" }, "Closed lately"));
   const list = h("div");
-  main.replaceChildren(h("div.head", {}, h("div.grow", {}, h("h1", {}, "Connections"))), h("div.controls", {}, state, sort), list);
+  main.replaceChildren(h("div.head", {}, h("div.grow", {}, h("h1", {}, "Connections"))), h("div.controls", {}, state, h("label.sort", {}, "Sort by", sort)), list);
   let newest = 0;
   const refresh = async () => {
     // Answers may overtake each other: only the newest question's is shown.

@@ -43,7 +43,7 @@ async function openMessage(stream, seq, refresh) {
 }
 
 const columns = () => [
-  { name: "Subject", className: "name", cell: (row) => [h("button.link", { type: "button", data: { seq: row.seq } }, row.subject), h("span.preview", {}, row.base64 !== undefined ? "bytes" : row.text.slice(0, 160) || "empty")] },
+  { name: "Subject", className: "name wide", cell: (row) => [h("button.link", { type: "button", data: { seq: row.seq } }, row.subject), h("span.preview", {}, row.base64 !== undefined ? "bytes" : row.text.slice(0, 160) || "empty")] },
   { name: "Sequence", num: true, cell: (row) => f.exact(row.seq) },
   { name: "Headers", num: true, cell: (row) => row.headers.length || "–" },
   { name: "Size", num: true, cell: (row) => f.bytes(row.size) },

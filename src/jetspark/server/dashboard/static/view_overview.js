@@ -3,7 +3,7 @@
 import { get, session } from "./api.js";
 import { h, render } from "./dom.js";
 import * as f from "./format.js";
-import { body, card, consumerColumns, empty, streamColumns, table, tile } from "./parts.js";
+import { body, card, consumerColumns, empty, howToBegin, streamColumns, table, tile } from "./parts.js";
 import { legend, plot } from "./plot.js";
 
 function tiles(figures) {
@@ -41,9 +41,9 @@ function commitBars(buckets) {
   const most = Math.max(...buckets.map((bucket) => bucket.count));
   const tick = (bucket) => (!bucket.below_ms ? "more" : bucket.below_ms < 1000 ? `${Number(bucket.below_ms.toPrecision(3))}` : `${bucket.below_ms / 1000}s`);
   return body(h("div.bars", { role: "img", "aria-label": `${total} commits by duration` }, buckets.slice(first, last + 1).map((bucket) =>
-    h("div.bar-one", { class: bucket.count ? "" : "none", title: `${f.exact(bucket.count)} commits` }, h("b", {}, bucket.count ? `${bucket.count / total < 0.01 ? "<1" : Math.round((100 * bucket.count) / total)}%` : ""),
+    h("div.bar-one", { class: bucket.count ? "" : "none", title: `${f.exact(bucket.count)} commits` }, h("b", {}, bucket.count / total < 0.01 ? "" : `${Math.round((100 * bucket.count) / total)}%`),
       h("i", { css: { height: `${Math.round((120 * bucket.count) / most)}px` } }), h("span.tick", {}, tick(bucket))))),
-    h("div.bars-note", {}, `${f.count(total)} commits, up to … milliseconds each`));
+    h("div.bars-note", {}, `${f.count(total)} commits · each bar: up to so many milliseconds`));
 }
 
 export async function overview(main) {
@@ -55,7 +55,7 @@ export async function overview(main) {
       tiles(figures),
       h("div.grid", {}, plots(document_),
         card("w4", "Commits by duration", "", commitBars(document_.commit_buckets)),
-        card("w12", "Busiest streams", h("a", { href: "#/streams" }, "All streams"), busiest.length ? table(streamColumns(), busiest, (row) => row.name) : empty("No streams yet", session.jetstream ? "Create one with jetspark stream add, or from any NATS client." : "JetStream is not enabled here: start the server with -js.")),
+        card("w12", "Busiest streams", h("a", { href: "#/streams" }, "All streams"), busiest.length ? table(streamColumns(), busiest, (row) => row.name) : empty("No streams yet", session.jetstream ? howToBegin() : "JetStream is not enabled here: start the server with -js.")),
         lagging.length ? card("w12", "Consumers with the most to do", "", table(consumerColumns({ withStream: true }), lagging, (row) => `${row.stream}/${row.name}`)) : ""));
   };
 }

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, render } from "./dom.js";
 import * as f from "./format.js";
-import { bar, chip, empty } from "./parts.js";
+import { bar, chip, command, empty } from "./parts.js";
 
 const TONES = { running: "good", waiting: "good", silent: "warn", failed: "bad", stopped: "", finished: "" };
 
@@ -19,8 +19,8 @@ function pipe(row) {
   return h("section.card.pipe", { data: { key: row.key } }, h("header", {}, h("h2", {}, row.name), chip(row.state, TONES[row.state] ?? "")), h("div.body", {},
     h("div.figures", {},
       h("div", {}, h("b", {}, f.rate(row.processed_rows_per_second)), h("span", {}, "rows / s")),
-      h("div", {}, h("b", {}, f.count(row.batch)), h("span", {}, "batch")),
-      h("div", {}, h("b", {}, f.ms(row.batch_duration_ms)), h("span", {}, "a batch"))),
+      h("div", {}, h("b", {}, f.count(row.batch)), h("span", {}, "last batch")),
+      h("div", {}, h("b", {}, f.ms(row.batch_duration_ms)), h("span", {}, "batch time"))),
     row.sources.map(source),
     row.error ? h("div.ask.bad", {}, row.error) : "",
     h("p.faint.when", {}, [row.sink && `to ${row.sink}`, `reported ${row.age_s < 3 ? "now" : `${f.duration(row.age_s)} ago`}`].filter(Boolean).join(" · "))));
@@ -30,6 +30,6 @@ export async function pipelines(main) {
   return async () => {
     const { rows, bucket } = await get(["pipelines"]);
     render(main, h("div.head", {}, h("div.grow", {}, h("h1", {}, "Pipelines"))),
-      rows.length ? h("div.pipes", {}, rows.map(pipe)) : h("div.card", {}, empty("No pipeline reports here", `Spark pipelines write their progress into the key-value bucket ${bucket} of this account.`)));
+      rows.length ? h("div.pipes", {}, rows.map(pipe)) : h("div.card", {}, empty("No pipeline reports here", `Spark pipelines write their progress into the key-value bucket ${bucket} of this account:`, command("jetspark pipeline run"))));
   };
 }

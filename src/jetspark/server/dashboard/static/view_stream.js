@@ -49,10 +49,10 @@ function summary(document_) {
   const { row, state, series, step_s: stepS } = document_;
   return [
     h("div.tiles", {},
-      tile("Messages in", f.rate(row.in_rate), "/ s", `last ${f.ago(row.last_time)}`),
+      tile("Messages in", f.rate(row.in_rate), "/ s", row.last_time ? `last ${f.ago(row.last_time)}` : "no message yet"),
       tile("Messages", f.count(row.messages), "", `${f.count(state.num_subjects ?? 0)} subjects`),
       tile("Size", f.bytes(row.bytes), "", limit(document_.config)),
-      tile("Sequences", f.count(row.last_seq), "last", `first ${f.exact(row.first_seq)} · ${f.count(state.num_deleted ?? 0)} gone between`),
+      tile("Sequences", f.count(row.last_seq), "last", `first ${f.exact(row.first_seq)} · ${state.num_deleted ? f.count(state.num_deleted) : "none"} deleted`),
       tile("Consumers", f.count(row.consumers), "", row.consumers ? `most lag ${f.count(row.lag)}` : "nobody reads yet")),
     h("div.grid", {},
       card("w6", "Messages in per second", "", body(plot({ title: "Messages in per second", stepS, show: f.rate, lines: [{ name: "in", values: series.in }] }))),
@@ -96,7 +96,7 @@ export async function streamConsumers(main, name) {
   const head = h("div");
   const list = longList({
     sorts: SORTS, load: (query) => get(["streams", name, "consumers"], query), columns: consumerColumns({ withStream: false }), key: (row) => row.name,
-    what: "consumer", none: "Messages wait here until somebody reads them.",
+    what: "consumer", none: () => "Messages wait here until somebody reads them.",
   });
   const refresh = async () => {
     latest = await get(["streams", name]);

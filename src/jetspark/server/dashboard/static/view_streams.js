@@ -3,14 +3,14 @@
 import { get } from "./api.js";
 import { h } from "./dom.js";
 import { longList } from "./list.js";
-import { streamColumns } from "./parts.js";
+import { howToBegin, streamColumns } from "./parts.js";
 
 const SORTS = [["name", "Name"], ["in_rate", "Messages per second"], ["messages", "Messages"], ["bytes", "Size"], ["lag", "Most lag"], ["consumers", "Consumers"]];
 
 export async function streams(main) {
   const list = longList({
     sorts: SORTS, load: (query) => get(["streams"], query), columns: streamColumns(), key: (row) => row.name, what: "stream",
-    none: "Create one with jetspark stream add, or from any NATS client.",
+    none: howToBegin,
   });
   main.replaceChildren(h("div.head", {}, h("div.grow", {}, h("h1", {}, "Streams"))), list.node);
   return list.refresh;
