@@ -70,14 +70,14 @@ def test_names_on_the_server_are_offered(bash: Bash, ours: Jetspark) -> None:
     ours("kv", "put", "COMPLETED", "user.b", "1")
     ours("object", "add", "COMPLETEDTOO")
     ours("object", "put", "COMPLETEDTOO", "--name", "picture.png", stdin=b"x")
-    ours("stream", "add", "COUNTED", "--subjects", "counted.*", "--allow-counter", "--storage", "memory", "--defaults")
-    ours("counter", "increment", "counted.hits")
+    ours("stream", "add", "TALLIED", "--subjects", "tallied.*", "--allow-counter", "--storage", "memory", "--defaults")
+    ours("counter", "increment", "tallied.hits")
 
     lines = ["kv get COMP", "kv get COMPLETED user", "object info COMP", "obj get COMPLETEDTOO p", "str info KV_COMP"]
     wanted = [["COMPLETED"], ["user.a", "user.b"], ["COMPLETEDTOO"], ["picture.png"], ["KV_COMPLETED"]]
-    lines += ["counter get counted", "stream cluster step-down COUN", "errors lookup 1005", "consumer cluster b"]
+    lines += ["counter get tallied", "stream cluster step-down TALL", "errors lookup 1005", "consumer cluster b"]
     codes = [str(code) for code in range(10050, 10060)]
-    wanted += [["counted.hits"], ["COUNTED"], codes, ["balance"]]
+    wanted += [["tallied.hits"], ["TALLIED"], codes, ["balance"]]
 
     # A busy machine may be slower than a shell is patient; asked again it has had time.
     for _ in range(TRIES):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -161,6 +162,23 @@ async def test_tls_survives_a_reconnect(make_server: Callable[..., Any], certifi
         server.restart()
         await asyncio.wait_for(back.wait(), 10)
         await connection.flush()
+
+
+async def test_closing_a_tls_connection_closes_its_socket(make_server: Callable[..., Any], certificate: Path) -> None:
+    server = make_server(config=tls_config(certificate), jetstream=False)
+    connection = await connect(server.url, tls=trust(certificate), tls_hostname="localhost")
+    assert sockets_to(server.port) == 1
+
+    await connection.close()
+
+    # asyncio closes TLS only when the server has said goodbye too; a loop that ends before leaves the socket behind.
+    assert sockets_to(server.port) == 0
+
+
+def sockets_to(port: int) -> int:
+    """How many sockets of this process are connected to that port."""
+    found = psutil.Process().net_connections("tcp")
+    return sum(1 for one in found if one.raddr and one.raddr.port == port)
 
 
 async def test_websocket(make_server: Callable[..., Any]) -> None:

@@ -54,6 +54,8 @@ from jetspark.protocol.nuid import Nuid
 log = logging.getLogger("jetspark.client")
 
 _CHANCE = random.Random()
+# How long a server may take to say goodbye to a TLS connection that is closed.
+GOODBYE_MAX_S = 1.0
 
 
 class Wire(asyncio.Protocol):
@@ -64,6 +66,7 @@ class Wire(asyncio.Protocol):
         self.codec = codec
         self.transport: Any = None
         self.paused = False
+        self.is_gone = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
@@ -85,6 +88,7 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The socket is closed."""
+        self.is_gone.set()
         self.link.wire_lost(self, exc or ConnectionLostError("the server closed the connection"))
 
     def pause_writing(self) -> None:
@@ -99,6 +103,14 @@ class Wire(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Hand bytes to the transport, in a frame of their own when it is a websocket."""
         self.transport.write(data if self.codec is None else self.codec.encode(data))
+
+    async def close(self, is_tls: bool) -> None:
+        """Send what is left and close the socket. With TLS both sides say goodbye first; a server may not answer."""
+        self.transport.close()
+        if is_tls:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.is_gone.wait(), GOODBYE_MAX_S)
+            self.transport.abort()
 
 
 class Link(Exchange):
@@ -444,8 +456,6 @@ class Link(Exchange):
             self.flush_output()
         self.core.close(error)
         wire, self._wire = self._wire, None
-        if wire is not None and wire.transport is not None:
-            wire.transport.close()
         current = asyncio.current_task()
         for task in [*self._tasks, self._reconnecting]:
             if task is not None and task is not current:
@@ -453,7 +463,9 @@ class Link(Exchange):
         for waiter in self._drain_waiters:
             waiter()
         self._hook(self.options.on_close)
-        # The transport closes its socket in the next turn of the loop, which may be the last one.
+        if wire is not None and wire.transport is not None:
+            await wire.close(self.is_tls)
+        # A transport closes its socket in the next turn of the loop, which may be the last one.
         await asyncio.sleep(0)
 
     def abandon(self) -> None:
