@@ -163,7 +163,7 @@ def test_pull_and_push_subscriptions(jetstream: JetStream, stream: Stream, name:
 def test_many_threads_share_one_connection(jetstream: JetStream, stream: Stream, name: str) -> None:
     def work(worker: int) -> int:
         for i in range(50):
-            jetstream.publish(f"{name}.{worker}", b"%d" % i)
+            jetstream.publish(f"{name}.{worker}", b"%d" % i, timeout=30)
         return worker
 
     with ThreadPoolExecutor(8) as pool:
@@ -173,9 +173,9 @@ def test_many_threads_share_one_connection(jetstream: JetStream, stream: Stream,
     seen: list[int] = []
 
     def take() -> None:
-        while batch := consumer.fetch(10, expires=0.5):
+        while batch := consumer.fetch(10, no_wait=True):
             for message in batch:
-                message.ack(wait=True)
+                message.ack(wait=True, timeout=30)
                 seen.append(message.metadata.stream_sequence)
 
     threads = [threading.Thread(target=take) for _ in range(4)]

@@ -149,6 +149,12 @@ def test_a_ttl_is_a_duration_seconds_or_an_interval(value: Any, text: str) -> No
     assert Headers.from_block(row.block).all_items() == [("Nats-TTL", text)]
 
 
+def test_an_empty_ttl_is_none() -> None:
+    row = read(schema(data=TEXT, ttl=TEXT), "s", [{"data": "x", "ttl": ""}])[0]
+
+    assert b"Nats-TTL" not in row.block
+
+
 def test_a_row_without_its_message_id_is_refused() -> None:
     rows = read(schema(data=TEXT, msg_id=TEXT), "s", [{"data": "x", "msg_id": None}, {"data": "x", "msg_id": "7"}])
     assert "no message id" in rows[0].reason

@@ -28,6 +28,7 @@ from jetspark.spark.sink_limits import Limits
 from jetspark.spark.sink_options import NONE, sink_options
 from jetspark.spark.sink_publish import ADAPTIVE_STATELESS, TaskWriter
 from jetspark.spark.sink_rows import RowPlan, plan_rows
+from jetspark.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -64,6 +65,7 @@ class Sink:
 
     def write(self, place: Place, batches: Iterator[pyarrow.RecordBatch], run: Run = ONLY_RUN) -> TaskDone:
         """Store the rows of a task."""
+        begin_task()
         limits = Limits(self.checked.patterns, self.checked.message_size_max, self.checked.dead_letter_size_max)
         summary = TaskWriter(self.options, place, run, self.plan, limits, self.checked.targets).write(batches)
         return TaskDone(place.write, **summary)

@@ -277,7 +277,8 @@ class RowReader:
 
 def _block(pairs: Any, ttl: Any) -> bytes:
     made = Headers((name, value) for name, value in _pairs(pairs) if not _CONTROL.match(name))
-    if ttl is not None:
+    # An empty text is what a CSV file has for nothing.
+    if ttl is not None and ttl != "":
         made.set(TTL, ttl_text(ttl.total_seconds() if isinstance(ttl, timedelta) else ttl))
     return made.to_block()
 
