@@ -13,7 +13,7 @@ class JetsparkError(Exception):
     """Base of all errors raised by jetspark."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Pickle would hand the finished text to __init__, which makes it from parts: a pool of processes breaks on that.
+        # Pickle would hand the finished text to __init__, which makes it from parts: a process pool breaks on that.
         return _copied, (type(self), self.args), self.__dict__ or None
 
 
