@@ -72,6 +72,7 @@ lint: $(VENV)/.dependencies
 	PYTHONPATH=src $(VENV)/bin/python tools/generate_sync.py --check
 	PYTHONPATH=src $(VENV)/bin/python tools/generate_cli_docs.py --check
 	$(RUN) tools/generate_compat.py --check
+	PYTHONPATH=src $(VENV)/bin/python tools/generate_option_tables.py --check
 
 types: $(VENV)/.dependencies
 	$(RUN) -m mypy

@@ -218,7 +218,7 @@ SEED = "SUAMK2FG4MI6UE3ACF3FK3OIQBCEIEZV7NSWFFEW63UXMRLFM2XLAXK4GY"
     [("nkey", SEED), ("nkeySeedFile", f" {SEED} "), ("creds", "-----BEGIN NATS USER JWT-----\neyJ0"), ("creds", SEED)],
 )
 def test_a_secret_in_place_of_a_file_is_refused_without_repeating_it(name: str, secret: str) -> None:
-    with pytest.raises(BadOptionError, match=r"takes the path of a file: this is the secret itself") as caught:
+    with pytest.raises(BadOptionError, match=r"takes a file path: this is the secret itself") as caught:
         source_options({**NEEDED, name: secret})
 
     assert "SUAM" not in str(caught.value)

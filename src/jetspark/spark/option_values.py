@@ -96,9 +96,9 @@ def _time_ns(text: str) -> int:
     return ((since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds) * 1000
 
 
-TEXT = Kind("some text", _text)
+TEXT = Kind("text", _text)
 # Secrets keep every character, also blanks at their ends.
-SECRET_TEXT = Kind("some text", lambda text: text)
+SECRET_TEXT = Kind("text", lambda text: text)
 NAMES = Kind("a name, or several with commas between them", _names)
 FLAG = Kind("true or false", _flag)
 SIZE = Kind("a number of bytes, such as 1048576 or 64m", _size_bytes)
@@ -107,7 +107,7 @@ TIME = Kind("milliseconds since 1970, or a time with its zone, such as 2026-11-1
 DURATION = Kind("a duration such as 500ms, 30s, 15m or 1h (a bare number is milliseconds)", _duration_s)
 MILLISECONDS = Kind("milliseconds, or a duration such as 30s", _duration_s)
 TIMEOUT = Kind("milliseconds above 0, or a duration such as 30s", _timeout_s)
-FILE = Kind("the path of a file", _file)
+FILE = Kind("a file path", _file)
 
 
 def whole_number(least: int = 0) -> Kind:

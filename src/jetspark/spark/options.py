@@ -57,7 +57,7 @@ class Option:
 
 
 CONNECTION_OPTIONS: tuple[Option, ...] = (
-    Option("servers", kinds.NAMES, None, "The servers' URLs, with commas between them. Required.", also=("url",)),
+    Option("servers", kinds.NAMES, None, "The URLs of the servers, with commas between them. Required.", also=("url",)),
     Option("user", kinds.TEXT, "", "User name."),
     Option("password", kinds.SECRET_TEXT, "", "The user's password.", is_secret=True),
     Option("token", kinds.SECRET_TEXT, "", "A token instead of user and password.", is_secret=True),
@@ -71,18 +71,18 @@ CONNECTION_OPTIONS: tuple[Option, ...] = (
     Option("nkeySeedFile", kinds.FILE, "", "A file with an nkey seed, at this path on every node.", also=("nkey",)),
     Option("nkeySecret", kinds.SECRET_TEXT, "", "The nkey seed itself.", is_secret=True),
     Option("jwtToken", kinds.SECRET_TEXT, "", "A user JWT; with nkeySecret or as a bearer token.", is_secret=True),
-    Option("tls", kinds.FLAG, None, "Insist on TLS. Setting any other tls option does so too.", also=("tls.enabled",)),
+    Option("tls", kinds.FLAG, None, "Require TLS. Any other tls option does so too.", also=("tls.enabled",)),
     Option("tls.caFile", kinds.TEXT, "", "Certificates to trust instead of the system's.", also=("tls.ca",)),
     Option("tls.certFile", kinds.TEXT, "", "The client's own certificate.", also=("tls.cert",)),
     Option("tls.keyFile", kinds.TEXT, "", "The key of the client's certificate.", also=("tls.key",)),
     Option("tls.keyPassword", kinds.SECRET_TEXT, "", "The password of that key.", is_secret=True),
     Option("tls.hostname", kinds.TEXT, "", "The name the server's certificate must have."),
-    Option("tls.first", kinds.FLAG, False, "TLS before the server says anything."),
+    Option("tls.first", kinds.FLAG, False, "Start TLS before the server's greeting."),
     Option("domain", kinds.TEXT, "", "The JetStream domain.", also=("js.domain",)),
     Option("apiPrefix", kinds.TEXT, "", "The subjects of the JetStream API, instead of $JS.API.", also=("js.prefix",)),
-    Option("inboxPrefix", kinds.TEXT, "_INBOX", "Where answers are sent."),
-    Option("connectTimeoutMs", kinds.TIMEOUT, 5.0, "How long one server may take to accept a connection."),
-    Option("requestTimeoutMs", kinds.TIMEOUT, 10.0, "How long one answer of the server may take."),
+    Option("inboxPrefix", kinds.TEXT, "_INBOX", "The prefix of the subjects for answers."),
+    Option("connectTimeoutMs", kinds.TIMEOUT, 5.0, "The longest wait for a server to accept a connection."),
+    Option("requestTimeoutMs", kinds.TIMEOUT, 10.0, "The longest wait for an answer of the server."),
     Option(
         "numRetries",
         kinds.whole_number(0),
@@ -97,8 +97,8 @@ CONNECTION_OPTIONS: tuple[Option, ...] = (
         "The wait before the first retry; it doubles with each, up to ten seconds.",
         also=("fetchOffset.retryIntervalMs",),
     ),
-    Option("reconnectTimeoutMs", kinds.MILLISECONDS, 60.0, "How long a lost connection is tried again."),
-    Option("idleConnectionMs", kinds.MILLISECONDS, 60.0, "A worker closes a connection nobody used for this long."),
+    Option("reconnectTimeoutMs", kinds.MILLISECONDS, 60.0, "How long to try to restore a lost connection."),
+    Option("idleConnectionMs", kinds.MILLISECONDS, 60.0, "A worker closes a connection unused for this long."),
 )  # fmt: skip
 
 # Each of them asks for TLS.
