@@ -56,6 +56,15 @@ def no_wait_on_an_empty_consumer(run: Run) -> None:
 
 
 @scenario()
+def no_wait_held_up_by_acks_ends_with_its_first_heartbeat(run: Run) -> None:
+    run.stream("S", quiet=True)
+    run.consumer("S", "C", max_ack_pending=3, quiet=True)
+    run.fill("S.a", 5)
+    body = {"batch": 5, "no_wait": True, "expires": 2 * SECOND, "idle_heartbeat": SECOND // 5}
+    run.pull("S", "C", body).take_until_status()
+
+
+@scenario()
 def no_wait_drains_and_ends(run: Run) -> None:
     five(run)
     run.pull("S", "C", {"batch": 3, "no_wait": True}).take(3)

@@ -193,6 +193,10 @@ class PullQueue:
             if 0 < pull.heartbeat_at_ns <= now_ns:
                 if not self.has_interest(pull):
                     continue
+                if pull.no_wait and pull.delivered > 0:
+                    # Held up by max_ack_pending: nats-server ends it at its first heartbeat; nats-py builds on that.
+                    self.send(pull, NO_MESSAGES)
+                    continue
                 self.send(pull, self._consumer.heartbeat_block(b""))
                 pull.heartbeat_at_ns = now_ns + pull.heartbeat_ns
             kept.append(pull)
