@@ -1,7 +1,7 @@
 """The Python processes of Spark's, each of which runs one task after another: what makes many tasks cheap.
 
 Spark's daemon collects garbage after every task, which looks at each object there is. With Spark, pandas, Arrow and
-this package imported that takes some 40 ms, and the next task of the process waits for it.
+this package imported that takes tens of milliseconds, and the next task of the process waits for it.
 """
 
 from __future__ import annotations
