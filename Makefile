@@ -19,7 +19,7 @@ PYTHON_PATHS := src tests setup.py $(wildcard examples bench tools)
 help:
 	@echo "make install   .venv with the project (compiled where possible): .venv/bin/jetspark"
 	@echo "make test      every test on the installed build, and the plain build's tests"
-	@echo "make check     format, lint, types, import contracts and the fast tests (under 90 s)"
+	@echo "make check     format, lint, types, import contracts and the fast tests (two to three minutes)"
 	@echo "make demo      server, producers, workers, a Spark pipeline, a crash in the middle, a verified result (ARGS=--keep)"
 	@echo "make docs      the documentation as a site, in build/site"
 	@echo "make bench     this server and nats-server, the same jobs in turn (ARGS=...)"
