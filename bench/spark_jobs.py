@@ -50,7 +50,8 @@ def measure_spark(ours: list[str], theirs: list[str], arguments: argparse.Namesp
 
     count = QUICK_COUNT if arguments.quick else COUNT
     rounds = arguments.rounds or (1 if arguments.quick else 3)
-    conf = {"spark.ui.enabled": False, "spark.driver.memory": "1g", "spark.ui.showConsoleProgress": False}
+    conf: dict[str, Any] = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
+    conf["spark.driver.memory"] = "1g"
     spark = session("jetspark bench", master="local[2]", **conf)
     spark.sparkContext.setLogLevel("ERROR")
     try:
@@ -123,13 +124,15 @@ class SparkBench:
         options = {"servers": self._our_url, "stream": "BENCH", "startingOffsets": "earliest"}
         batches = [one for one in self._progress("jetstream", options) if one["numInputRows"]]
         assert sum(one["numInputRows"] for one in batches) == self._count
-        return self._count / (sum(one["durationMs"]["triggerExecution"] for one in batches) / 1000)
+        taken_ms: float = sum(one["durationMs"]["triggerExecution"] for one in batches)
+        return self._count / (taken_ms / 1000)
 
     def tiny(self, name: str, /, **options: str) -> float:
         """Micro-batches a second, of a few rows each; the first, which starts processes, is left out."""
         batches = self._progress(name, options)
         assert len(batches) >= TINY_BATCHES
-        return 1000 / statistics.median(one["durationMs"]["triggerExecution"] for one in batches[1:TINY_BATCHES])
+        usual_ms: float = statistics.median(one["durationMs"]["triggerExecution"] for one in batches[1:TINY_BATCHES])
+        return 1000 / usual_ms
 
     def _progress(self, name: str, options: dict[str, str]) -> list[dict[str, Any]]:
         checkpoint = tempfile.mkdtemp(prefix="jetspark-bench-")

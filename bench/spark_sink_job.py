@@ -37,7 +37,8 @@ def measure_sink(ours: list[str], arguments: argparse.Namespace) -> dict[str, An
 
     count = QUICK_COUNT if arguments.quick else COUNT
     rounds = arguments.rounds or (1 if arguments.quick else 3)
-    conf = {"spark.ui.enabled": False, "spark.driver.memory": "1g", "spark.ui.showConsoleProgress": False}
+    conf: dict[str, Any] = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
+    conf["spark.driver.memory"] = "1g"
     spark = session("jetspark bench", master=f"local[{TASKS}]", **conf)
     spark.sparkContext.setLogLevel("ERROR")
     sink_runs: list[float] = []

@@ -114,7 +114,8 @@ def main() -> None:
     arguments = parser.parse_args()
     from jetspark.spark import session
 
-    conf = {"spark.ui.enabled": False, "spark.driver.memory": "1g", "spark.ui.showConsoleProgress": False}
+    conf: dict[str, Any] = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False}
+    conf["spark.driver.memory"] = "1g"
     spark = session("jetspark sizing", master="local[2]", **conf)
     spark.sparkContext.setLogLevel("ERROR")
     rows: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from typing import Any
 
 import jetspark.spark
 import jetspark.sync
@@ -16,7 +17,11 @@ with jetspark.sync.connect(URL) as connection:
         jetstream.publish_async(f"sales.{('ch', 'de')[number % 2]}", str(number))
     jetstream.flush()
 
-settings = {"spark.sql.shuffle.partitions": 2, "spark.ui.showConsoleProgress": False, "spark.log.level": "ERROR"}
+settings: dict[str, Any] = {
+    "spark.sql.shuffle.partitions": 2,
+    "spark.ui.showConsoleProgress": False,
+    "spark.log.level": "ERROR",
+}
 spark = jetspark.spark.session("totals", master="local[2]", **settings)
 options = {"servers": URL, "stream": "SALES"}
 
@@ -42,5 +47,5 @@ with tempfile.TemporaryDirectory() as state:
         .start()
     )
     query.awaitTermination()
-    print("sold for", spark.table("running").first()[0])
+    print("sold for", spark.table("running").collect()[0][0])
 spark.stop()

@@ -5,6 +5,7 @@ python examples/pipelines/archive_forever.py --stream ORDERS --archive archive/o
 
 import argparse
 import os
+from typing import Any
 
 from jetspark.spark import pipelines, session
 from jetspark.spark.streaming import follow
@@ -19,7 +20,11 @@ def main() -> None:
     parser.add_argument("--every", default="10 seconds", help="how often to look for new messages")
     parser.add_argument("--batch", type=int, default=1_000_000, help="messages of a batch at most")
     arguments = parser.parse_args()
-    settings = {"spark.ui.enabled": False, "spark.ui.showConsoleProgress": False, "spark.log.level": "ERROR"}
+    settings: dict[str, Any] = {
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+        "spark.log.level": "ERROR",
+    }
     spark = session("archive", master="local[2]", **settings)
     query = pipelines.archive(
         spark,

@@ -11,7 +11,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 OURS = "jetspark"
 THEIRS = "nats-server"
 KINDS = [pytest.param(OURS), pytest.param(THEIRS, marks=pytest.mark.oracle)]
+# For tests that start Spark for each server: ours, and with `make soak` the other too.
+EACH_WITH_ITS_SPARK = [pytest.param(OURS), pytest.param(THEIRS, marks=[pytest.mark.oracle, pytest.mark.soak])]
 ONLY = os.environ.get("JETSPARK_TEST_SERVER", "")
 if ONLY:
     assert ONLY in (OURS, THEIRS), f"JETSPARK_TEST_SERVER is {OURS} or {THEIRS}, not {ONLY!r}"
-    KINDS = [pytest.param(ONLY)]
+    KINDS = EACH_WITH_ITS_SPARK = [pytest.param(ONLY)]
 
 # Small: what these tests read and shuffle is a few thousand rows.
-CONF = {
+CONF: dict[str, Any] = {
     "spark.ui.enabled": False,
     "spark.sql.shuffle.partitions": 2,
     "spark.driver.memory": "1g",
@@ -60,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session of the run."""
-    folders = {
+    folders: dict[str, Any] = {
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         # Kept for the test that looks for secrets in it.
         "spark.eventLog.enabled": True,

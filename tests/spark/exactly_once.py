@@ -1,11 +1,16 @@
-"""A real streaming query whose driver and workers are killed at random moments, and a count of what the stream has.
+"""A real streaming query that is disturbed in every way at random moments, and a count of what the stream has.
 
-    python -m tests.spark.exactly_once --server nats-server --kills 100 --seed 1
+    python -m tests.spark.exactly_once --server nats-server --kills 50 --seed 1
+    python -m tests.spark.exactly_once --mode cluster --kills 20 --seed 2
 
-The query runs in a driver process of its own (`exactly_once_driver`), in `local[2,4]` (a task is tried four times),
-into a stream with a duplicate window of one second. A kill is `kill -9`, either of the driver (the Python process and
-its JVM; what the JVM had started is left to itself) or of one of its Python workers. A driver that is gone, killed or
-because a task failed too often, is started again on the same checkpoint.
+The query reads one stream and writes another, whose duplicate window is the shortest there is (100 ms). Its tasks have
+500, 5,000 or 50,000 rows of 200 bytes, so each has at least five Arrow batches. It runs in a driver process of its own
+(`exactly_once_driver`), in `local[2,4]` (a task is tried four times) or, with `--mode cluster`, on a standalone master
+with two workers. What is done to it, and how often, is `DECK` and `CLUSTER_DECK` in `exactly_once_trial`; a kill is
+`kill -9`. nats-server runs with `sync_interval: always`, so that what it has acknowledged is on disk.
+
+The report has what was done, how many rows are lost (committed and not stored) and doubled. The harness itself is
+tested by breaking the sink's rule: JETSPARK_HARNESS_BREAKS=note brings version 0.1.0's fault back, and rows are lost.
 """
 
 from __future__ import annotations
@@ -13,192 +18,125 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import os
-import queue
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import psutil
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from jetspark.client.sync import JetStream, connect
-from jetspark.testing.processes import server_command, server_process
+from jetspark.client.sync import connect
+from jetspark.testing.processes import ServerProcess, server_command, server_process
+from tests.spark.exactly_once_driver import BREAKS
+from tests.spark.exactly_once_passage import Passage
+from tests.spark.exactly_once_trial import CLUSTER_DECK, DECK, Stuck, Trial, World, shuffled_deck
+from tests.spark.grown import standalone_spark
 
-STREAM = "OUT"
-WINDOW_S = 1.0
-BATCH_ROWS = 1500
-READY_TIMEOUT_S = 240.0
-BATCH_TIMEOUT_S = 120.0
-# Of ten kills, so many are of the driver.
-DRIVER_KILLS_OF_TEN = 2
-
-
-class Driver:
-    """The query's process. It prints a line for each batch it has committed."""
-
-    def __init__(self, url: str, checkpoint: Path, plan: str, log: Path) -> None:
-        self._log = log.open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.exactly_once_driver", url, str(checkpoint), plan, str(BATCH_ROWS)],
-            stdout=subprocess.PIPE, stderr=self._log, stdin=subprocess.DEVNULL, text=True, start_new_session=True,
-        )  # fmt: skip
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
-        self.is_running = True
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("batch "):
-                self._lines.put(line)
-        self._lines.put(None)
-
-    def wait_batch(self, timeout_s: float) -> bool:
-        """Until a batch is committed; False when the driver is gone."""
-        line = self._lines.get(timeout=timeout_s)
-        self.is_running = line is not None
-        return self.is_running
-
-    def pass_batches(self) -> None:
-        """Forget the batches told so far."""
-        while not self._lines.empty():
-            self.is_running = self._lines.get() is not None and self.is_running
-
-    def kill(self) -> None:
-        """End the Python process and the JVM it started, and nothing else."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            children = psutil.Process(self._process.pid).children()
-            for child in children:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    if "java" in child.name():
-                        child.kill()
-        self._process.kill()
-        self._process.wait(30)
-        self._log.close()
-        self.is_running = False
-
-    def kill_worker(self, rng: Random) -> bool:
-        """End one of the Python workers; False when there is none."""
-        workers = []
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for process in psutil.Process(self._process.pid).children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                    if "java" not in process.name() and "java" not in (process.parent() or process).name():
-                        workers.append(process)
-        if not workers:
-            return False
-        with contextlib.suppress(psutil.NoSuchProcess):
-            os.kill(rng.choice(sorted(workers, key=lambda one: one.pid)).pid, signal.SIGKILL)
-        return True
+WINDOW_S = 0.1
+SIZES = "500,5000,50000"
+EXAMPLES = 20
+MEMORY = Path("/dev/shm")
+# What a worker sends when it begins a task. Spark's source planner does not; the commit may ask for the same record.
+SINK_MARK, SOURCE_MARK = b".begun", b".CONSUMER.CREATE."
 
 
-class Trial:
-    """One query over all its drivers."""
-
-    def __init__(self, url: str, folder: Path, plan: str, rng: Random) -> None:
-        self._url = url
-        self._folder = folder
-        self._plan = plan
-        self._rng = rng
-        self.driver_kills = self.worker_kills = self.drivers = self.lost_drivers = 0
-
-    def run(self, kills: int) -> None:
-        """Until there were so many kills; then until one more batch is committed."""
-        of_driver = max(1, kills * DRIVER_KILLS_OF_TEN // 10)
-        victims = ["driver"] * of_driver + ["worker"] * (kills - of_driver)
-        self._rng.shuffle(victims)
-        driver = self._start()
-        try:
-            while victims:
-                # The random moment itself; nothing is waited for.
-                time.sleep(self._rng.random() * self._rng.choice((0.3, 1.0, 2.0)))  # noqa: TID251 - a moment by chance
-                driver.pass_batches()
-                if driver.is_running and victims[-1] == "worker":
-                    if driver.kill_worker(self._rng):
-                        self.worker_kills += 1
-                        victims.pop()
-                    continue
-                if driver.is_running:
-                    self.driver_kills += 1
-                    victims.pop()
-                else:
-                    self.lost_drivers += 1
-                driver.kill()
-                driver = self._start()
-            driver.pass_batches()
-            while not (driver.is_running and driver.wait_batch(BATCH_TIMEOUT_S)):
-                driver.kill()
-                driver = self._start()
-        finally:
-            driver.kill()
-
-    def _start(self) -> Driver:
-        """A driver that has committed a batch, or has failed trying."""
-        self.drivers += 1
-        driver = Driver(self._url, self._folder / "checkpoint", self._plan, self._folder / "driver.log")
-        driver.wait_batch(READY_TIMEOUT_S)
-        return driver
-
-    def committed_batch(self) -> int:
-        """The last batch in Spark's own log."""
-        names = [path.name for path in (self._folder / "checkpoint" / "commits").iterdir()]
-        return max(int(name) for name in names if name.isdigit())
+def count_wrong(url: str, expected: int) -> dict[str, Any]:
+    """How often each row is stored: those that are committed and not there, and those that are there twice."""
+    counts = np.zeros(expected, dtype=np.int64)
+    with connect(url) as client:
+        for batch in client.jetstream().stream("OUT").scan(columns=["data"]):
+            if batch.num_rows:
+                numbers = pc.binary_slice(batch.column(0), 0, 12).cast(pa.string()).cast(pa.int64()).to_numpy()
+                counts += np.bincount(numbers, minlength=expected)[:expected]
+    lost, doubled = np.flatnonzero(counts == 0), np.flatnonzero(counts > 1)
+    return {
+        "rows": expected, "lost": len(lost), "doubled": len(doubled),
+        "lost_examples": lost[:EXAMPLES].tolist(), "doubled_examples": doubled[:EXAMPLES].tolist(),
+    }  # fmt: skip
 
 
-def count_wrong(js: JetStream, committed: int) -> tuple[int, dict[int, int]]:
-    """How many rows are stored, and those of committed batches that are not there once, or any that are there twice.
-
-    The batch that was being written when the last driver ended may be there in part.
-    """
-    table = js.stream(STREAM).scan(columns=["data"]).read_all()
-    found = Counter(int(value) for value in table.column("data").to_pylist())
-    wrong = {row: count for row, count in found.items() if count > 1 or row >= (committed + 2) * BATCH_ROWS}
-    wrong |= {row: 0 for row in range((committed + 1) * BATCH_ROWS) if not found[row]}
-    return table.num_rows, wrong
-
-
-def run(server: str, kills: int, seed: int, plan: str) -> dict[str, Any]:
-    """A whole trial on a server of its own; what happened, with every row that is not there exactly once."""
-    command = server_command(server)
+@contextlib.contextmanager
+def server_of(kind: str, folder: Path) -> Iterator[ServerProcess]:
+    """A server that has written to its files what it has acknowledged."""
+    command = server_command(kind)
     if command is None:
         raise SystemExit("no nats-server binary: install the dev dependencies")
+    with contextlib.ExitStack() as held:
+        options: dict[str, Any] = {}
+        if kind == "nats-server":
+            # In memory, where there is such a folder: syncing each message takes long, and a kill loses no file.
+            parent = MEMORY if MEMORY.is_dir() else folder
+            store = held.enter_context(tempfile.TemporaryDirectory(dir=parent, prefix="jetspark-once-"))
+            options = {
+                "config_text": f'jetstream {{ store_dir: "{store}", sync_interval: always }}',
+                "jetstream": False,
+            }
+        process = held.enter_context(server_process(command, **options))
+        with connect(f"nats://{process.host}:{process.port}") as client:
+            client.jetstream().create_stream("IN", subjects=["in"])
+            client.jetstream().create_stream("OUT", subjects=["out.>"], duplicate_window=WINDOW_S)
+        yield process
+
+
+def run(asked: argparse.Namespace) -> dict[str, Any]:
+    """A whole trial on a server of its own."""
     started_s = time.monotonic()
-    with server_process(command) as process, tempfile.TemporaryDirectory(prefix="jetspark-once-") as folder:
-        url = f"nats://{process.host}:{process.port}"
-        with connect(url) as client:
-            client.jetstream().create_stream(STREAM, subjects=["out.>"], duplicate_window=WINDOW_S)
-        trial = Trial(url, Path(folder), plan, Random(seed))
-        trial.run(kills)
-        committed = trial.committed_batch()
-        with connect(url) as client:
-            row_count, wrong = count_wrong(client.jetstream(), committed)
+    rng = Random(asked.seed)
+    deck = DECK if asked.mode == "local" else CLUSTER_DECK
+    if asked.kinds:
+        deck = {kind: deck[kind] for kind in asked.kinds.split(",")}
+    with contextlib.ExitStack() as held:
+        folder = Path(
+            held.enter_context(tempfile.TemporaryDirectory(prefix="jetspark-once-", ignore_cleanup_errors=True))
+        )
+        server = held.enter_context(server_of(asked.server, folder))
+        address = (server.host, server.port)
+        source = held.enter_context(Passage(address, SOURCE_MARK))
+        sink = held.enter_context(Passage(address, SINK_MARK))
+        master = "local[2,4]" if asked.mode == "local" else held.enter_context(standalone_spark(folder))
+        world = World(server, source, sink, folder, master, asked.plan)
+        sizes = [int(size) for size in asked.sizes.split(",")]
+        trial = Trial(world, rng, sizes, shuffled_deck(deck, asked.kills, rng))
+        stuck = ""
+        try:
+            trial.run(asked.seconds)
+        except Stuck as error:
+            stuck = str(error)
+        # What was fed is committed, unless the trial is stuck.
+        wrong = count_wrong(world.url, trial.committed() if stuck else trial.fed)
     return {
-        "server": server, "plan": plan, "seed": seed, "driver_kills": trial.driver_kills,
-        "worker_kills": trial.worker_kills, "drivers": trial.drivers,
-        "drivers_lost_to_failed_tasks": trial.lost_drivers,
-        "batches": committed + 1, "rows": row_count, "seconds": round(time.monotonic() - started_s),
-        "wrong": dict(sorted(wrong.items())[:20]),
+        "server": asked.server, "mode": asked.mode, "plan": asked.plan, "seed": asked.seed,
+        "breaks": os.environ.get(BREAKS, ""), "disturbances": sum(trial.done.values()), "left": len(trial.deck),
+        "done": dict(sorted(trial.done.items())), "batches": {str(size): trial.batches[size] for size in sizes},
+        "drivers": trial.drivers, "failed_queries": trial.failed_queries, "last_failure": trial.last_failure[:600],
+        "seconds": round(time.monotonic() - started_s), "stuck": stuck, **wrong,
     }  # fmt: skip
 
 
 def main() -> None:
-    """Run a trial and print its report as JSON; fails when a row is not there exactly once."""
+    """Run a trial and print its report as JSON; fails when a row is lost or doubled, or the trial is stuck."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", choices=["jetspark", "nats-server"], default="jetspark")
-    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--mode", choices=["local", "cluster"], default="local")
+    parser.add_argument("--plan", choices=["map", "shuffle"], default="map")
+    parser.add_argument("--kills", type=int, default=50, help="how many kills and other disturbances")
+    parser.add_argument("--kinds", default="", help="only these, with commas between them")
+    parser.add_argument("--sizes", default=SIZES, help="rows of a task, with commas between them")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="do nothing more after this time")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plan", choices=["map", "shuffle"], default="shuffle")
     asked = parser.parse_args()
-    report = run(asked.server, asked.kills, asked.seed, asked.plan)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    logging.getLogger("exactly_once").setLevel(logging.INFO)
+    report = run(asked)
     print(json.dumps(report))
-    sys.exit(1 if report["wrong"] else 0)
+    sys.exit(1 if report["lost"] or report["doubled"] or report["stuck"] else 0)
 
 
 if __name__ == "__main__":

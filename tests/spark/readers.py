@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from jetspark.spark.batch_reader import batch_reader
 from jetspark.spark.columns import full_schema, source_schema
+from jetspark.spark.reading import RangePartition
 from jetspark.spark.source_options import source_options
 from jetspark.spark.stream_reader import JetStreamStreamReader
 
@@ -57,6 +58,25 @@ class Query:
         if limit is None:
             limit = self.reader.getDefaultReadLimit()
         return self.start, through_json(self.reader.latestOffset(self.start, limit))
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Where it is, once it has begun."""
+        assert self.start is not None
+        return self.start
+
+    def parts(self, start: dict[str, Any], end: dict[str, Any]) -> list[RangePartition]:
+        """The partitions of a batch."""
+        found = self.reader.partitions(start, end)
+        parts = [part for part in found if isinstance(part, RangePartition)]
+        assert len(parts) == len(found)
+        return parts
+
+    def report(self) -> dict[str, Any]:
+        """How far the streams are."""
+        found = self.reader.reportLatestOffset()
+        assert found is not None
+        return found
 
     def read(self, start: dict[str, Any], end: dict[str, Any]) -> Rows:
         """The rows of a batch."""

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 from pyspark import TaskContext
@@ -22,7 +23,7 @@ PARTITIONS = 3
 ROWS = 600
 BATCH_ROWS = 50
 RIVAL_TIMEOUT_S = 120
-CONF = {
+CONF: dict[str, Any] = {
     "spark.ui.enabled": False,
     "spark.ui.showConsoleProgress": False,
     "spark.executor.memory": "512m",
@@ -55,6 +56,12 @@ def lag(batches: Iterator[pyarrow.RecordBatch], rival_is_here: Path) -> Iterator
             yield part
 
 
+def lagging(
+    rival_is_here: Path,
+) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
+    return lambda batches: lag(batches, rival_is_here)
+
+
 def wait_for(path: Path) -> None:
     # Another process makes the file, and a folder tells nobody of it.
     waiting = threading.Event()
@@ -71,7 +78,7 @@ def main(master: str, folder: str, *urls: str) -> None:
     for number, url in enumerate(urls):
         rival_is_here = Path(folder) / f"rival-{number}"
         rows = spark.range(0, ROWS * PARTITIONS, 1, PARTITIONS).selectExpr("CAST(id AS STRING) AS data")
-        rows = rows.mapInArrow(lambda batches, rival=rival_is_here: lag(batches, rival), rows.schema)
+        rows = rows.mapInArrow(lagging(rival_is_here), rows.schema)
         options = {"servers": url, "subject": "out.a", "maxInFlight": str(BATCH_ROWS // 2)}
         rows.write.format("jetstream").options(**options).mode("append").save()
         assert rival_is_here.exists(), "Spark started no second attempt"

@@ -13,8 +13,8 @@ import pytest
 from jetspark.client.sync import connect
 from jetspark.spark.spark_session import REDACTION
 from jetspark.testing.processes import ServerProcess
-from spark.conftest import fill, url_of
-from spark.test_connect_client import environment
+from tests.spark.conftest import fill, url_of
+from tests.spark.test_connect_client import environment
 
 SECRET = "hunter2-0cc175b9"
 

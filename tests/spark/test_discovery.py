@@ -11,7 +11,7 @@ import pytest
 
 from jetspark.client.sync import connect
 from jetspark.testing.processes import ServerProcess
-from spark.conftest import fill, url_of
+from tests.spark.conftest import fill, url_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(480)]
 

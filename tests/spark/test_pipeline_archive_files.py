@@ -115,7 +115,7 @@ def test_a_compaction_that_died_is_finished_by_the_next(
         else:
             real = shutil.rmtree
             crash.setattr(
-                files.shutil, "rmtree", lambda path, **more: dies() if path.name[:6] == "batch=" else real(path, **more)
+                shutil, "rmtree", lambda path, **more: dies() if path.name[:6] == "batch=" else real(path, **more)
             )
         with pytest.raises(Died):
             compact(tmp_path)

@@ -10,20 +10,24 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from deltalake import DeltaTable
 from pyarrow import parquet
-from tests.spark.conftest import KINDS, OURS, running, url_of
 
 from jetspark.client.sync import JetStream, connect
 from jetspark.spark.pipelines.project import create_project, find_project, template_names
-from jetspark.spark.pipelines.run_records import last_runs
+from jetspark.spark.pipelines.run_records import last_runs, only_run
+from tests.spark.conftest import EACH_WITH_ITS_SPARK, OURS, running, url_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(800)]
 RUN_TIMEOUT_S = 600
+RUNNER = "jetspark.spark.pipelines.runner"
+JVM = "org.apache.spark.deploy.SparkSubmit"
 MASTER = ("--master", "local[2]", "--conf", "spark.ui.enabled=false")
 
 
@@ -47,37 +51,97 @@ def pipeline(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def order(jetstream: JetStream, first: int, last: int) -> None:
     for number in range(first, last + 1):
-        body = {"id": number, "country": "de" if number % 2 else "fr", "amount": 100.0 * number}
+        country = "new york" if number == 20 else "de" if number % 2 else "fr"
+        body = {"id": number, "country": country, "amount": 100.0 * number}
         jetstream.publish_async("ORDERS.new", json.dumps(body).encode())
     jetstream.flush(30)
 
 
-def test_a_second_run_takes_up_only_what_is_new(jetstream: JetStream, url: str, tmp_path: Path) -> None:
-    jetstream.create_stream("ORDERS", subjects=["ORDERS.>"])
-    alerts = jetstream.create_stream("ALERTS", subjects=["ALERTS.>"])
-    create_project("shop", "orders", tmp_path)
-    shop = tmp_path / "shop"
-    order(jetstream, 1, 20)
-    first = pipeline("run", str(shop), "--server", url, *MASTER)
-    assert first.returncode == 0, first.stderr
-    assert alerts.info().state.last_seq == 10
-    order(jetstream, 21, 25)
-    second = pipeline("run", str(shop), "--server", url, *MASTER)
-    assert second.returncode == 0, second.stderr
-    assert "5 messages," in second.stderr
+LEAVES_OUT = """
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+from jetspark.spark.pipelines import aggregate, json_fields, read_messages
+
+
+@dp.table
+def counted():
+    events = json_fields(read_messages(spark, "EVENTS"), "at TIMESTAMP")
+    return aggregate(events, {"events": F.count("*")}, late="1 minute", by=[], time="at")
+"""
+
+
+@dataclass
+class TwoRuns:
+    """A project after its second run: what each of them said, and what `status` says."""
+
+    project: Path
+    said: list[str]
+    alerts: list[int]
+    status_text: str
+    status: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def two_runs(url: str, tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
+    """Two runs with new messages before each. Tests share them, because starting Spark is what takes time."""
+    folder = tmp_path_factory.mktemp("two-runs")
+    create_project("shop", "orders", folder)
+    shop = folder / "shop"
+    (shop / "transformations" / "per_minute.py").write_text(LEAVES_OUT, "utf-8")
+    with connect(url) as client:
+        jetstream = client.jetstream()
+        for name in ("ORDERS", "ALERTS", "EVENTS"):
+            jetstream.create_stream(name, subjects=[f"{name}.>"])
+        alerts = jetstream.stream("ALERTS")
+
+        def run(first: int, last: int, *times: str) -> tuple[str, int]:
+            order(jetstream, first, last)
+            for at in times:
+                jetstream.publish("EVENTS.new", json.dumps({"at": at}).encode())
+            done = pipeline("run", str(shop), "--server", url, *MASTER)
+            assert done.returncode == 0, done.stderr
+            return done.stderr, alerts.info().state.last_seq
+
+        runs = [
+            run(1, 20, "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"),
+            run(21, 25, "2026-01-01T00:00:30Z", "2026-01-01T01:01:00Z", "2099-01-01T00:00:00Z"),
+        ]
+    text, document = (pipeline("status", str(shop), "--server", url, *form).stdout for form in ((), ("--json",)))
+    return TwoRuns(shop, [said for said, _ in runs], [count for _, count in runs], text, json.loads(document))
+
+
+def test_a_second_run_takes_up_only_what_is_new(two_runs: TwoRuns, jetstream: JetStream) -> None:
+    shop = two_runs.project
+    assert two_runs.alerts == [10, 15]
+    # Five orders and three events.
+    assert "8 messages," in two_runs.said[1]
     orders = parquet.read_table(shop / "state" / "warehouse" / "orders")
     assert sorted(orders.column("id").to_pylist()) == list(range(1, 26))
     # The view is what Spark made of it last.
     countries = parquet.read_table(shop / "state" / "warehouse" / "by_country").to_pylist()
-    assert {row["country"]: row["orders"] for row in countries} == {"de": 13, "fr": 12}
+    assert {row["country"]: row["orders"] for row in countries} == {"de": 13, "fr": 11, "new york": 1}
+    alerts = jetstream.stream("ALERTS")
     sent = [alerts.get_msg(sequence) for sequence in range(1, alerts.info().state.last_seq + 1)]
     assert sorted(json.loads(message.data)["id"] for message in sent) == list(range(11, 26))
-    status = json.loads(pipeline("status", str(shop), "--server", url, "--json").stdout)
-    assert status["last_run"]["result"] == "completed"
-    (read,) = next(flow for flow in status["flows"] if flow["flow"] == "orders")["streams"]
+    assert {message.subject for message in sent} == {"ALERTS.de", "ALERTS.fr", "ALERTS.new_york"}
+    assert two_runs.status["last_run"]["result"] == "completed"
+    (read,) = next(flow for flow in two_runs.status["flows"] if flow["flow"] == "orders")["streams"]
     assert (read["done"], read["last"], read["behind"]) == (25, 25, 0)
     # Nothing is left in the project but its files and its state.
     assert sorted(os.listdir(shop)) == [".gitignore", "README.md", "spark-pipeline.yml", "state", "transformations"]
+
+
+def test_a_run_tells_what_it_leaves_out_and_status_too(two_runs: TwoRuns) -> None:
+    first, second = two_runs.said
+    left_out = (
+        "flow counted left out at least 1 row later than the watermark allows (`late` or `within`), "
+        "1 row with a time too far ahead of the server's (`ahead`)"
+    )
+    assert "left out" not in first
+    assert "Warning: flow counted leaves out rows for their time: " in second
+    assert f"Warning: {left_out}." in second
+    assert left_out.removeprefix("flow ") in two_runs.status_text
+    assert two_runs.status["last_run"]["left_out"] == {"counted": {"late": 1, "ahead": 1}}
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -94,7 +158,95 @@ def test_a_signal_leaves_no_spark_behind(tmp_path: Path, number: int, status: in
     assert "goes on after the last batch that was committed" in said
     (last,) = last_runs(find_project(shop))
     assert (last["result"], last["error"]) == ("stopped", "")
-    assert not [one.pid for one in psutil.process_iter() if any(str(shop) in word for word in words_of(one))]
+    assert not processes_of(shop)
+
+
+HELD = """
+import signal
+
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
+
+
+def held(number):
+    while True:
+        signal.pause()
+
+
+@dp.materialized_view
+def held_rows():
+    return spark.range(1).select(F.udf(held, LongType())("id").alias("id"))
+"""
+
+
+@contextlib.contextmanager
+def held_run(parent: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run of the project `shop` in the middle of a flow that does not end."""
+    create_project("shop", "orders", parent)
+    for path in (parent / "shop" / "transformations").iterdir():
+        path.unlink()
+    (parent / "shop" / "transformations" / "held.py").write_text(HELD, encoding="utf-8")
+    command = [sys.executable, "-m", "jetspark.cli.main", "pipeline", "run", str(parent / "shop"), *MASTER]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        said = []
+        for line in run.stderr:
+            said.append(line)
+            if "held_rows is RUNNING" in line:
+                break
+        family = psutil.Process(run.pid).children(recursive=True)
+        assert family, said
+        try:
+            yield run
+        finally:
+            everyone: list[subprocess.Popen[str] | psutil.Process] = [run, *family]
+            for one in everyone:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+
+
+@pytest.mark.parametrize(("name", "word"), [("JVM", JVM), ("driver", RUNNER)])
+def test_a_run_fails_at_once_when_its_spark_is_killed(tmp_path: Path, name: str, word: str) -> None:
+    with held_run(tmp_path) as run:
+        family = psutil.Process(run.pid).children(recursive=True)
+        (victim,) = [one for one in family if word in words_of(one)]
+
+        victim.kill()
+        _, said = run.communicate(timeout=60)
+
+        assert run.returncode == 1, said
+        assert f"run failed: the {name} ended (killed by signal 9): somebody ended it" in said
+        assert "goes on after the last batch" in said
+        assert not psutil.wait_procs(family, timeout=60)[1]
+    (last,) = last_runs(find_project(tmp_path / "shop"))
+    assert (last["result"], f"the {name} ended" in last["error"]) == ("failed", True)
+
+
+def test_a_run_whose_command_is_killed_ends_and_is_under_way_until_then(tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    with held_run(tmp_path) as run:
+        family = psutil.Process(run.pid).children(recursive=True)
+        (driver,) = [one for one in family if RUNNER in words_of(one)]
+        (jvm,) = [one for one in family if JVM in words_of(one)]
+
+        # As one that takes its time to end.
+        jvm.suspend()
+        run.kill()
+        run.wait()
+        assert not psutil.wait_procs([driver], timeout=30)[1]
+        second = pipeline("run", str(shop), *MASTER)
+        jvm.resume()
+
+        assert not psutil.wait_procs(family, timeout=60)[1]
+    assert (second.returncode, "another run of shop is under way since" in second.stderr) == (1, True), second.stderr
+    with only_run(find_project(shop)):
+        pass
+    assert last_runs(find_project(shop))[0]["result"] == "killed"
+
+
+def processes_of(project: Path) -> list[int]:
+    return [one.pid for one in psutil.process_iter() if any(str(project) in word for word in words_of(one))]
 
 
 def words_of(process: psutil.Process) -> list[str]:
@@ -113,7 +265,7 @@ def project_of_all_templates(parent: Path) -> Path:
     return parent / "all"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_WITH_ITS_SPARK)
 def test_every_template_runs(kind: str, tmp_path: Path) -> None:
     project = project_of_all_templates(tmp_path)
     with running(kind) as server, connect(url_of(server)) as client:
@@ -154,10 +306,13 @@ def test_every_template_runs(kind: str, tmp_path: Path) -> None:
 
 def test_a_dry_run_checks_every_template_and_names_what_is_wrong(url: str, tmp_path: Path) -> None:
     definitions = project_of_all_templates(tmp_path) / "transformations"
-    done = pipeline("dry-run", str(tmp_path / "all"), "--server", url, *MASTER)
-    assert done.returncode == 0, done.stderr
-    assert not (tmp_path / "all" / "state" / "_checkpoints").exists()
     (definitions / "wrong.sql").write_text("CREATE MATERIALIZED VIEW wrong AS SELECT * FROM no_such_table", "utf-8")
     wrong = pipeline("dry-run", str(tmp_path / "all"), "--server", url, *MASTER)
     assert wrong.returncode == 1
     assert "no_such_table" in wrong.stderr
+    (definitions / "wrong.sql").unlink()
+
+    done = pipeline("dry-run", str(tmp_path / "all"), "--server", url, *MASTER)
+
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "all" / "state" / "_checkpoints").exists()

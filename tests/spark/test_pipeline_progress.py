@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.spark.conftest import OURS, fill, running, url_of
 
 from jetspark.client.sync import connect
 from jetspark.spark.streaming import Watched, duration_words
+from tests.spark.conftest import OURS, fill, running, url_of
 
 DRIVER = Path(__file__).parents[2] / "examples" / "pipelines" / "archive_forever.py"
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.spark.conftest import OURS, fill, running, url_of
 
 from jetspark.cli.main import cli
 from jetspark.client.sync import connect
@@ -23,7 +22,8 @@ from jetspark.spark.pipelines.run_records import last_runs, only_run, put_record
 from jetspark.spark.pipelines.sql_statements import statements
 from jetspark.spark.pipelines.status import StreamStatus, parse_offsets, read_checkpoints, read_status
 from jetspark.spark.pipelines.watching import Meter, all_done, batches_running
-from jetspark.spark.sink_publish import ADAPTIVE_STATELESS
+from jetspark.spark.sink_compare import ADAPTIVE_STATELESS
+from tests.spark.conftest import OURS, fill, running, url_of
 
 
 def write_spec(folder: Path, text: str) -> Path:
@@ -96,6 +96,7 @@ def test_a_project_without_definitions_is_refused(tmp_path: Path) -> None:
     assert (refused.exit_code, "no .py or .sql file is at transformations/**" in refused.output) == (1, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -134,6 +135,7 @@ def test_a_folder_with_a_space_in_its_name_holds_its_own_checkpoints(tmp_path: P
         assert uri == plain.storage_uri
 
 
+@pytest.mark.long
 def test_a_project_runs_once_at_a_time_and_says_so(tmp_path: Path) -> None:
     create_project("shop", "archive", tmp_path)
     project = find_project(tmp_path / "shop")
@@ -150,6 +152,29 @@ def test_a_project_runs_once_at_a_time_and_says_so(tmp_path: Path) -> None:
     assert "shop: the last run was killed, begun today" in invoke("status", str(project.directory)).output
     put_record(project.runs_path, {**began, "seconds": 3, "result": "completed"})
     assert [one["result"] for one in last_runs(project, 9)] == ["completed"]
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_state_that_was_copied_or_moved_is_refused(tmp_path: Path, is_moved: bool) -> None:
+    create_project("shop", "archive", tmp_path)
+    shop, other = tmp_path / "shop", tmp_path / "other"
+    for _ in range(2):
+        with only_run(find_project(shop)):
+            pass
+    if is_moved:
+        shop.rename(other)
+    else:
+        shutil.copytree(shop, other)
+
+    refused = invoke("run", str(other))
+
+    assert refused.exit_code == 1
+    assert f"was made in {shop / 'state'} and is now in {other / 'state'}" in " ".join(refused.output.split())
+    assert shop.exists() is not is_moved
+    # What was cloned without its state begins anew.
+    shutil.rmtree(other / "state")
+    with only_run(find_project(other)):
+        assert find_project(other).location_path.read_text().strip() == str(other / "state")
 
 
 def test_a_project_is_found_from_a_folder_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,6 +229,7 @@ def test_spark_is_given_a_catalog_that_outlives_the_run(tmp_path: Path) -> None:
         (["x.AnalysisException: ", "", "Failed to resolve.", "more"], "x.AnalysisException: Failed to resolve."),
         (["Error: [A] no table", "Error: [A] no table", "x.Error: see above"], "[A] no table"),
         (["x.Error: y", "Another instance of Derby may have already booted the database"], "another run of this"),
+        (["Error: [A] no table", "the JVM ended (killed by signal 9): x", "x.Error: y"], "the JVM ended (killed"),
         (["nothing"], ""),
     ],
 )

@@ -15,7 +15,6 @@ import pyarrow
 import pytest
 from pyspark.sql import functions as f
 from pyspark.sql import types
-from tests.spark.conftest import OURS, running, url_of
 
 from jetspark.client.headers import Headers
 from jetspark.client.sync import JetStream, Stream, connect
@@ -25,9 +24,11 @@ from jetspark.spark.pipelines.archive_files import archive_files
 from jetspark.spark.pipelines.archiving import SEQUENCE_HEADER, STREAM_HEADER, TIME_HEADER
 from jetspark.spark.pipelines.delta_sink import DeltaDataSource, table_schema, write_file
 from jetspark.spark.pipelines.delta_table import add_batch
+from jetspark.spark.pipelines.errors import PipelineError
 from jetspark.spark.pipelines.project import create_project
 from jetspark.spark.pipelines.routing import check_rules, check_subject
 from jetspark.spark.streaming import follow
+from tests.spark.conftest import OURS, running, url_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +83,7 @@ def write_to(rows: DataFrame, stream: Stream, url: str, checkpoint: Path) -> Non
 def test_an_archive_keeps_everything_and_a_replay_gives_it_back_in_order(
     spark: SparkSession, url: str, js: JetStream, stream: Stream, tmp_path: Path
 ) -> None:
-    place = {"servers": url, "maxOffsetsPerTrigger": 7}
+    place: dict[str, Any] = {"servers": url, "maxOffsetsPerTrigger": 7}
     for number in range(1, 21):
         headers = Headers([("Color", "red"), ("Color", "blue"), ("Nats-Rollup-Like", "x")])
         js.publish(f"{stream.name}.s{number % 3}", b"%d" % number, headers=headers, msg_id=f"id-{number}")
@@ -189,7 +190,7 @@ def test_windows_close_when_they_are_late_enough_and_leave_out_what_comes_after(
         messages = pipelines.read_messages(spark, stream.name, servers=url)
         orders = pipelines.json_fields(messages, "at TIMESTAMP, country STRING, amount INT", keep=["subject"])
         values = {"orders": f.count("*"), "amount": f.sum("amount")}
-        windows = pipelines.aggregate(orders, values, late="2 minutes", by=["country"], time="at")
+        windows = pipelines.aggregate(orders, values, late="2 minutes", by=["country"], time="at", ahead=None)
         table = windows.writeStream.format("parquet").option("path", str(tmp_path / "table"))
         finish(table.option("checkpointLocation", str(tmp_path / "one")).trigger(availableNow=True).start())
         return spark.readStream.schema(windows.schema).parquet(str(tmp_path / "table"))
@@ -216,7 +217,7 @@ def test_the_same_order_sent_again_days_later_is_passed_on_once(
     def run() -> None:
         messages = pipelines.read_messages(spark, stream.name, servers=url)
         orders = pipelines.json_fields(messages, "at TIMESTAMP, id LONG", keep=["subject", "data"])
-        first = pipelines.dedupe(orders, ["id"], within="3 days", time="at")
+        first = pipelines.dedupe(orders, ["id"], within="3 days", time="at", ahead=None)
         rows = pipelines.as_messages(first, subject=f"{target.name}.clean", key=["id"], data=f.col("data"))
         write_to(rows, target, url, tmp_path / "state")
 
@@ -243,7 +244,7 @@ def test_two_streams_are_joined_within_the_time_that_was_given(
     )
 
     def run(how: str) -> list[tuple[Any, ...]]:
-        found = pipelines.join_streams(orders, shipments, on=["id"], within="1 hour", time="at", how=how)
+        found = pipelines.join_streams(orders, shipments, on=["id"], within="1 hour", time="at", ahead=None, how=how)
         # The times of both sides are there to be used.
         chosen = found.selectExpr("id", "amount", "right.carrier", "minute(at)", "minute(right.at)")
         writer = chosen.writeStream.format("parquet").option("path", str(tmp_path / how))
@@ -382,6 +383,23 @@ def test_a_delta_batch_that_is_in_the_table_is_not_added_again(tmp_path: Path) -
     assert [add("writer", 0), add("writer", 0), add("another", 0), add("writer", 1)] == [True, False, True, True]
     found = DeltaTable(str(table)).to_pyarrow_table()
     assert (found.num_rows, set(found.column("at").to_pylist())) == (9, {NOON})
+
+
+def test_a_delta_table_that_is_gone_is_not_made_again_without_its_rows(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    columns = table_schema(types.StructType().add("id", types.LongType()))
+    given = pyarrow.RecordBatch.from_arrays([[1, 2, 3]], names=["id"])
+
+    def add(batch_id: int) -> bool:
+        file = write_file(table, columns, 0, iter([given]))
+        assert file is not None
+        return add_batch(str(table), columns, "writer", batch_id, [file])
+
+    assert [add(0), add(1)] == [True, True]
+    shutil.rmtree(table)
+    with pytest.raises(PipelineError, match=r"is gone, and this query has written batches 0 to 1 .*--full-refresh"):
+        add(2)
+    assert not (table / "_delta_log").exists()
 
 
 def test_a_delta_table_that_cannot_take_the_rows_is_found_out_before_the_first(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
-from tests.nats_cluster import Cluster
-from tests.spark.conftest import OURS, THEIRS, fill, running, url_of
-from tests.spark.grown import standalone_spark
 
 from jetspark.client.sync import connect
 from jetspark.spark.pipelines.launch import PipelineRun
 from jetspark.spark.pipelines.project import find_project
 from jetspark.spark.pipelines.status import read_checkpoints
+from tests.nats_cluster import Cluster
+from tests.spark.conftest import OURS, THEIRS, fill, running, url_of
+from tests.spark.grown import standalone_spark
 
 pytestmark = [
     pytest.mark.spark,

@@ -8,6 +8,10 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
+
+from jetspark.client.sync import JetStream, Msg, Stream, connect
+from jetspark.spark.sink_connection import SinkError
+from jetspark.spark.sink_ids import Place
 from tests.spark.sinking import (
     NUMBERS,
     PLACE,
@@ -21,15 +25,12 @@ from tests.spark.sinking import (
     stored,
 )
 
-from jetspark.client.sync import JetStream, Msg, Stream, connect
-from jetspark.spark.sink_claim import SinkError
-from jetspark.spark.sink_ids import Place
-
 # A row is for a subject, or for none that could be.
 COLUMNS: dict[str, t.DataType] = {"data": TEXT, "subject": TEXT}
 NAMED: dict[str, t.DataType] = {"data": TEXT, "msg_id": TEXT}
 
 
+@pytest.mark.long
 def test_dead_letters_carry_the_row_and_the_reason_and_are_stored_once(url: str, js: JetStream, target: Stream) -> None:
     small = f"M{uuid.uuid4().hex[:12]}"
     main = js.create_stream(small, subjects=[f"{small}.>"], duplicate_window=WINDOW_S, max_msg_size=400)

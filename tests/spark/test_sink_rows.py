@@ -75,6 +75,7 @@ def test_ids_from_a_column_need_the_column() -> None:
         plan_rows(schema(data=TEXT, msg_id=TEXT), "a", "position")
 
 
+@pytest.mark.long
 def test_a_template_is_filled_from_columns_and_the_subject_column_wins() -> None:
     columns = schema(data=TEXT, subject=TEXT, country=TEXT, shop=t.IntegerType())
     rows = read(

@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import types as t
-from tests.spark.sinking import NUMBERS, TEXT, Stopped, batches, break_off, make_sink, outlive_window, stored
 
 from jetspark.client.errors import BadOptionError
 from jetspark.client.sync import JetStream, Stream
-from jetspark.spark.sink_claim import SinkError
+from jetspark.spark.sink_connection import SinkError
 from jetspark.spark.sink_ids import Place, Run
 from jetspark.spark.sink_ledger import Ledger
+from tests.spark.sinking import NUMBERS, TEXT, Stopped, batches, break_off, make_sink, outlive_window, stored
 
 OLD = Run("old", keeps_partitions=False)
 NEW = Run("new", keeps_partitions=False)
@@ -51,6 +51,7 @@ def test_rows_that_moved_to_another_partition_are_refused_before_anything_is_sen
     assert stored(target) == Counter([*NUMBERS[:20], *NUMBERS[50:70]])
 
 
+@pytest.mark.long
 def test_rows_with_ids_of_their_own_are_stored_once_in_whatever_partition_they_come(
     url: str, js: JetStream, target: Stream
 ) -> None:
@@ -58,12 +59,9 @@ def test_rows_with_ids_of_their_own_are_stored_once_in_whatever_partition_they_c
     sink.write(part(0), batches(named(NUMBERS[:30])), OLD)
     break_off(sink, part(1), 20, named(NUMBERS[30:]), OLD)
     outlive_window(js, target)
-    # The first was finished by the old run, with other rows: this one fails half-way, too.
+    # The first came to its end in the old run, with other rows: this one fails half-way, too.
     with pytest.raises(SinkError, match=r"row 30 .* no message id"):
         sink.write(part(0), batches([*named(NUMBERS[10:40]), {"data": "bad", "msg_id": ""}]), NEW)
-    claim = Ledger(js, "jetspark_sink", target.name).claim(part(0))
-    assert claim is not None
-    assert (claim.run, claim.done) == ("new", None), "it may be sending, so it is waited for"
     outlive_window(js, target)
     for number, rows in enumerate([NUMBERS[10:40], NUMBERS[40:], NUMBERS[:10]]):
         sink.write(part(number), batches(named(rows)), Run("third"))
@@ -83,29 +81,88 @@ def test_what_another_run_has_finished_is_not_sent_again_even_when_it_is_gone(
     assert stored(target) == Counter()
 
 
-def test_a_partition_that_was_finished_with_more_rows_or_fewer_is_refused(url: str, target: Stream) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("later", [OLD, NEW])
+@pytest.mark.parametrize("columns", [{"data": TEXT}, NAMED])
+def test_rows_that_ended_early_are_no_end_of_the_task(
+    columns: dict[str, t.DataType], later: Run, url: str, js: JetStream, target: Stream
+) -> None:
+    sink = make_sink(url, target.name, columns)
+    rows: list[Any] = named(NUMBERS) if "msg_id" in columns else list(NUMBERS)
+    # What comes before the sink failed, or the query was stopped: Spark ends the rows here as if there were no more.
+    sink.write(part(0), batches(rows[:30]), OLD)
+    outlive_window(js, target)
+    sink.write(part(0), batches(rows[:70]), later)
+    outlive_window(js, target)
+    done = sink.write(part(0), batches(rows), later)
+    assert (done.rows, done.found, done.stored) == (100, 70, 30)
+    sink.commit([done], 0, is_for_good=True)
+    assert stored(target) == Counter(NUMBERS)
+
+
+def test_a_task_with_fewer_rows_than_are_stored_is_refused(url: str, target: Stream) -> None:
     sink = make_sink(url, target.name)
     sink.write(part(0), batches(NUMBERS[:50]), OLD)
-    with pytest.raises(SinkError, match=r"stored 50 rows here and is done, and now there are 70.*msg_id"):
-        sink.write(part(0), batches(NUMBERS[:70]), NEW)
+    with pytest.raises(SinkError, match=r"10 rows stored by an earlier attempt are not among the 40 rows.*msg_id"):
+        sink.write(part(0), batches(NUMBERS[:40]), NEW)
     assert stored(target) == Counter(NUMBERS[:50])
 
 
-def test_equal_rows_of_several_partitions_are_told_apart_when_spark_keeps_partitions(
+@pytest.mark.parametrize("keeps_partitions", [False, True])
+def test_partitions_that_swapped_their_rows_are_refused_before_anything_is_sent(
+    keeps_partitions: bool, url: str, js: JetStream, target: Stream
+) -> None:
+    old, new = (Run(name, keeps_partitions=keeps_partitions) for name in ("old", "new"))
+    even, odd = NUMBERS[::2], NUMBERS[1::2]
+    sink = make_sink(url, target.name)
+    sink.write(part(0), batches(even), old)
+    outlive_window(js, target)
+    with pytest.raises(SinkError, match="50 rows stored by an earlier attempt are not among the 50 rows"):
+        sink.write(part(0), batches(odd), new)
+    with pytest.raises(SinkError, match="50 rows are stored as rows of other partitions"):
+        sink.write(part(1), batches(even), new)
+    assert stored(target) == Counter(even)
+
+
+def test_a_transformation_that_was_changed_after_an_interruption_is_refused(
     url: str, js: JetStream, target: Stream
 ) -> None:
+    sink = make_sink(url, target.name)
+    sink.write(part(0), batches(NUMBERS), OLD)
+    outlive_window(js, target)
+    with pytest.raises(SinkError, match="100 rows stored by an earlier attempt are not among the 100 rows"):
+        sink.write(part(0), batches([f"corrected {one}" for one in NUMBERS]), NEW)
+    assert stored(target) == Counter(NUMBERS)
+
+
+def test_equal_rows_of_several_partitions_are_told_apart(url: str, js: JetStream, target: Stream) -> None:
     sink = make_sink(url, target.name)
     same = ["tick"] * 40
     break_off(sink, part(0), 20, same, Run("old"))
     break_off(sink, part(1), 10, same, Run("old"))
     outlive_window(js, target)
-    with pytest.raises(SinkError, match="other rows that are equal to them"):
-        sink.write(part(0), batches(same), NEW)
     for number in (0, 1):
-        sink.write(part(number), batches(same), Run("new"))
+        sink.write(part(number), batches(same), NEW)
     assert stored(target) == Counter({"tick": 80})
 
 
+def test_equal_rows_of_a_partition_that_is_no_more_keep_the_batch_from_being_committed(
+    url: str, js: JetStream, target: Stream
+) -> None:
+    sink = make_sink(url, target.name)
+    for number in (0, 1, 2):
+        break_off(sink, part(number), 20, ["tick"] * 40, OLD)
+    outlive_window(js, target)
+    # Each of the two has at least as many as were stored for it; what was stored for the third is too much.
+    done = [sink.write(part(number), batches(["tick"] * 60), NEW) for number in (0, 1)]
+    with pytest.raises(SinkError, match=r"has 2 partitions, and 20 rows were stored by an earlier run"):
+        sink.commit(done, 0, is_for_good=True)
+    with pytest.raises(SinkError, match="20 rows were stored by an earlier run"):
+        sink.commit(done, 0, is_for_good=True)
+    assert Ledger(js, "jetspark_sink", target.name).committed("query") is None
+
+
+@pytest.mark.long
 def test_a_task_of_another_run_that_still_sends_is_waited_for_whatever_its_partition(
     url: str, js: JetStream, target: Stream
 ) -> None:
@@ -177,6 +234,13 @@ def test_a_write_name_that_was_used_for_other_rows_is_an_error_and_not_a_silence
     again = sink.write(place, batches(NUMBERS[:30]), Run("third"))
     with pytest.raises(SinkError, match=r"daily .* already committed .* with 10 rows, and this time it has 30"):
         sink.commit([again], 0, is_for_good=True)
+    # The same number of other rows is no less an error.
+    again = sink.write(place, batches(NUMBERS[10:20]), Run("fourth"))
+    with pytest.raises(SinkError, match=r"with 10 rows, and this time it has the same number of other rows"):
+        sink.commit([again], 0, is_for_good=True)
+    # In whatever partitions they come: the same rows are the same rows.
+    parts = [sink.write(Place("daily", 0, n), batches(NUMBERS[n:10:2]), Run("fifth")) for n in (0, 1)]
+    sink.commit(parts, 0, is_for_good=True)
     assert stored(target) == Counter(NUMBERS[:10])
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import udf
-from tests.spark.readers import wait_until
 
 from jetspark.client.sync import JetStream, Stream, connect
-from jetspark.spark.sink_publish import ADAPTIVE_STATELESS
+from jetspark.spark import register
+from jetspark.spark.sink_compare import ADAPTIVE_STATELESS
+from tests.spark.readers import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +56,21 @@ def test_a_template_and_several_tasks_store_every_row_once(spark: SparkSession, 
     write(frame, url, stream, subject=f"{stream.name}.{{shop}}")
     assert Counter(rows(stream)) == Counter(str(number) for number in range(3000))
     assert Counter(rows(stream, "subject")) == Counter({f"{stream.name}.{shop}": 1000 for shop in range(3)})
+
+
+def test_a_thread_of_the_program_writes_after_it_registered_the_format(
+    spark: SparkSession, url: str, stream: Stream
+) -> None:
+    frame = spark.range(3).selectExpr("cast(id as string) as data")
+
+    def in_thread() -> None:
+        register(spark)
+        write(frame, url, stream, subject=f"{stream.name}.a")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(in_thread).result()
+
+    assert sorted(rows(stream)) == ["0", "1", "2"]
 
 
 def test_the_same_write_again_under_its_name_stores_nothing(spark: SparkSession, url: str, stream: Stream) -> None:
@@ -132,6 +149,11 @@ def test_updates_of_an_aggregate_are_written_by_foreach_batch_and_complete_mode_
     assert list(ledger.state.subjects or {}) == [f"$KV.jetspark_sink.{stream.name}.counts.committed"]
     with pytest.raises(PySparkException, match=r"writeVersion 0 .* after version 1 .* another writeId"):
         twice(spark.sql("SELECT 'late' AS data"), 0)
+    named = updates.foreachBatch(
+        lambda frame, batch: write(frame, url, stream, subject=f"{stream.name}.out", writeId="nameless")
+    )
+    with pytest.raises(PySparkException, match=r"writeId in foreachBatch needs option writeVersion"):
+        named.trigger(once=True).start().awaitTermination(120)
     whole = counts.writeStream.format("jetstream").outputMode("complete").trigger(once=True)
     options = {"servers": url, "subject": f"{stream.name}.out", "checkpointLocation": str(tmp_path / "complete")}
     with pytest.raises(PySparkException, match="foreachBatch with a batch write"):

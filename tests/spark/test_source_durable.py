@@ -11,8 +11,8 @@ import pytest
 from jetspark.client.errors import BadOptionError
 from jetspark.client.sync import JetStream, Stream
 from jetspark.errors import JetsparkError
-from spark.conftest import fill
-from spark.readers import Query, read_batch, sequences
+from tests.spark.conftest import fill
+from tests.spark.readers import Query, read_batch, sequences
 
 DURABLE = "spark-progress"
 
@@ -41,6 +41,7 @@ def up_to(end: dict[str, Any], stream: Stream, sequence: int) -> dict[str, Any]:
     return changed
 
 
+@pytest.mark.long
 def test_the_durable_stands_where_spark_has_committed_and_never_ahead(url: str, kept: Stream) -> None:
     query = query_of(url, kept)
     start, end = query.plan()
@@ -56,6 +57,7 @@ def test_the_durable_stands_where_spark_has_committed_and_never_ahead(url: str, 
     assert (done.ack_floor.stream_seq, done.num_pending) == (100, 0)
 
 
+@pytest.mark.long
 def test_a_batch_can_be_repeated_until_it_is_committed(url: str, kept: Stream) -> None:
     query = query_of(url, kept, maxOffsetsPerTrigger="60")
     start, end = query.plan()
@@ -69,17 +71,19 @@ def test_a_batch_can_be_repeated_until_it_is_committed(url: str, kept: Stream) -
     assert sequences(after_crash.everything()) == list(range(61, 101))
 
 
+@pytest.mark.long
 def test_a_commit_that_was_missed_is_made_good_by_the_next(url: str, kept: Stream) -> None:
     query = query_of(url, kept)
     query.batch()
     fill(kept, 10)
     query.batch()
 
-    query.reader.commit(query.start)
+    query.reader.commit(query.position)
 
     assert kept.consumer(DURABLE).info().ack_floor.stream_seq == 110
 
 
+@pytest.mark.long
 def test_a_work_queue_forgets_what_was_committed_and_nothing_else(url: str, js: JetStream, stream: Stream) -> None:
     name = f"{stream.name}w"
     queue = js.create_stream(name, subjects=[f"{name}.>"], retention="workqueue", allow_direct=True)
@@ -122,6 +126,7 @@ def test_what_cannot_be_promised_of_a_work_queue_is_refused(url: str, js: JetStr
     js.delete_stream(name)
 
 
+@pytest.mark.long
 def test_a_work_queue_that_somebody_else_consumes_is_refused_by_the_server(
     url: str, js: JetStream, stream: Stream
 ) -> None:
@@ -140,6 +145,7 @@ def test_a_consumer_of_that_name_with_other_ways_is_refused(url: str, stream: St
         query_of(url, stream).plan()
 
 
+@pytest.mark.long
 def test_a_durable_for_other_subjects_is_refused_because_it_would_not_ack_what_is_read(url: str, kept: Stream) -> None:
     query_of(url, kept, subjects=f"{kept.name}.a,{kept.name}.b").plan()
     query_of(url, kept, subjects=f"{kept.name}.b,{kept.name}.a").plan()
@@ -148,6 +154,7 @@ def test_a_durable_for_other_subjects_is_refused_because_it_would_not_ack_what_i
         query_of(url, kept).plan()
 
 
+@pytest.mark.long
 def test_the_beginning_of_a_work_queue_may_be_said_in_json(url: str, js: JetStream, stream: Stream) -> None:
     name = f"{stream.name}w"
     fill(js.create_stream(name, subjects=[f"{name}.>"], retention="workqueue", allow_direct=True), 3)
@@ -158,6 +165,7 @@ def test_the_beginning_of_a_work_queue_may_be_said_in_json(url: str, js: JetStre
     js.delete_stream(name)
 
 
+@pytest.mark.long
 def test_the_durable_of_a_filtered_query_counts_what_the_query_reads(url: str, stream: Stream) -> None:
     for subject in ("a", "b") * 10:
         fill(stream, 1, subject=subject)
@@ -170,13 +178,14 @@ def test_the_durable_of_a_filtered_query_counts_what_the_query_reads(url: str, s
     assert stream.consumer(DURABLE).info().num_pending == 5
 
 
+@pytest.mark.long
 def test_a_durable_that_cannot_be_moved_does_not_stop_the_query(url: str, stream: Stream) -> None:
     fill(stream, 5)
     query = query_of(url, stream)
     query.batch()
     stream.delete_consumer(DURABLE)
 
-    query.reader.commit(query.start)
+    query.reader.commit(query.position)
     fill(stream, 5)
 
     assert len(query.batch()) == 5

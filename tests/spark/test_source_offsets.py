@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 import urllib.request
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -16,8 +17,10 @@ from jetspark.client.errors import BadOptionError
 from jetspark.client.sync import JetStream, Stream
 from jetspark.spark.data_loss import DataLossError
 from jetspark.testing.processes import ServerProcess
-from spark.conftest import fill
-from spark.readers import Query, read_batch, sequences, wait_until
+from tests.spark.conftest import fill
+from tests.spark.readers import Query, read_batch, sequences, wait_until
+
+pytestmark = pytest.mark.long
 
 
 def test_a_query_reads_what_is_there_and_then_what_comes(url: str, stream: Stream) -> None:
@@ -83,7 +86,7 @@ def test_a_query_that_waits_for_more_messages_asks_no_more_often(
     for _ in range(8):
         start, end = query.plan()
         assert end == start
-        report = query.reader.reportLatestOffset()
+        report = query.report()
         assert [report["streams"][name]["behindMessages"] for name in names] == [3, 3]
         assert report["streams"][names[0]]["behindSeconds"] > 0
 
@@ -104,7 +107,7 @@ def test_the_first_batch_is_the_same_when_it_is_repeated_by_a_new_process(url: s
     query.reader.initialOffset()
     fill(stream, 4)
     _, end = query.plan()
-    assert sequences(query.read(query.start, end)) == [6, 7, 8, 9]
+    assert sequences(query.read(query.position, end)) == [6, 7, 8, 9]
 
     fill(stream, 7)
     again = Query(url, stream.name, **given)
@@ -130,11 +133,15 @@ def test_the_start_is_settled_by_the_first_batch_even_when_nothing_is_there(url:
     assert sequences(after_restart.batch()) == [6, 7]
 
 
+def clock_is_past(time_ms: int) -> Callable[[], bool]:
+    return lambda: time.time_ns() // 1_000_000 > time_ms
+
+
 def test_a_query_starts_and_ends_at_times(url: str, stream: Stream) -> None:
     for _ in range(6):
         fill(stream, 1)
         stored_ms = stream.info().state.last_ts.unix_ns // 1_000_000
-        wait_until(lambda after=stored_ms: time.time_ns() // 1_000_000 > after + 1)
+        wait_until(clock_is_past(stored_ms + 1))
     times_ms = [stream.get_msg(number).timestamp_ns / 1e6 for number in range(1, 7)]
     third = -(-stream.get_msg(3).timestamp_ns // 1_000_000)
     expected = [number for number in range(1, 7) if times_ms[number - 1] >= third]
@@ -222,7 +229,7 @@ def test_a_stream_that_ends_before_what_was_read_says_so(url: str, stream: Strea
     fill(stream, 3)
     query = Query(url, stream.name, startingOffsets="earliest")
     query.batch()
-    query.start["streams"][stream.name]["seq"] = 10
+    query.position["streams"][stream.name]["seq"] = 10
 
     with pytest.raises(
         DataLossError, match=f"stream {stream.name} ends at sequence 3, but the query has read up to 10"
@@ -289,7 +296,7 @@ def test_parts_that_are_known_to_be_deleted_are_not_asked_for_and_keep_their_num
     query = Query(url, stream.name, startingOffsets="earliest", minPartitions="4")
     start, end = query.plan()
 
-    parts = query.reader.partitions(start, end)
+    parts = query.parts(start, end)
 
     assert [(part.first, part.last) for part in parts] == [(1, 10), (21, 20), (21, 30), (31, 40)]
     assert [part.count for part in parts] == [10, 0, 10, 10]
@@ -354,12 +361,12 @@ def test_a_batch_is_cut_as_it_was_before_although_options_changed(url: str, stre
     fill(stream, 40)
     query = Query(url, stream.name, startingOffsets="earliest", minPartitions="4")
     start, end = query.plan()
-    cuts = [(part.first, part.last) for part in query.reader.partitions(start, end)]
+    cuts = [(part.first, part.last) for part in query.parts(start, end)]
 
     changed = Query(url, stream.name, startingOffsets="earliest", minPartitions="7")
 
     assert len(cuts) == 4
-    assert [(part.first, part.last) for part in changed.reader.partitions(start, end)] == cuts
+    assert [(part.first, part.last) for part in changed.parts(start, end)] == cuts
 
 
 # Several streams.
@@ -463,9 +470,9 @@ def test_lag_is_reported_in_messages_and_seconds(url: str, stream: Stream) -> No
     query = Query(url, stream.name, startingOffsets="earliest", maxOffsetsPerTrigger="4")
 
     query.plan()
-    behind = query.reader.reportLatestOffset()["streams"][stream.name]
+    behind = query.report()["streams"][stream.name]
     query.everything()
-    caught_up = query.reader.reportLatestOffset()["streams"][stream.name]
+    caught_up = query.report()["streams"][stream.name]
 
     assert (behind["seq"], behind["behindMessages"]) == (10, 6)
     assert behind["behindSeconds"] > 0

@@ -8,7 +8,7 @@ import pytest
 
 from jetspark.client.errors import BadOptionError
 from jetspark.errors import JetsparkError
-from jetspark.spark.options import CONNECTION_OPTIONS, Option
+from jetspark.spark.options import CONNECTION_OPTIONS, Option, Options
 from jetspark.spark.sink_options import sink_options
 from jetspark.spark.source import JetStreamDataSource
 from jetspark.spark.source_options import SOURCE_OPTIONS, check_batch, check_streaming, source_options
@@ -16,7 +16,7 @@ from jetspark.spark.source_options import SOURCE_OPTIONS, check_batch, check_str
 NEEDED = {"servers": "nats://127.0.0.1:4222", "stream": "ORDERS"}
 
 
-def read(**given: str):
+def read(**given: str) -> Options:
     return source_options({**NEEDED, **{name.replace("__", "."): value for name, value in given.items()}})
 
 

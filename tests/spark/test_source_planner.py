@@ -52,6 +52,7 @@ def test_an_even_cut_covers_every_message_once_and_shares_them_out(
         assert max(len(part) for part in held) - min(len(part) for part in held) <= 1
 
 
+@pytest.mark.long
 @given(SEQUENCES, st.integers(1, 200), st.integers(0, 100), st.integers(1, 300))
 def test_a_narrowed_range_loses_nothing_but_deleted_messages(
     deleted: set[int], first: int, span: int, stream_first: int

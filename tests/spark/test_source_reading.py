@@ -9,12 +9,11 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from tests.server.certificates import Authority
 
 from jetspark.client.api_errors import JetStreamDisabledError, api_error
 from jetspark.client.errors import AuthorizationError, SecureConnectionError
@@ -25,8 +24,9 @@ from jetspark.spark.connections import connection, drop_all, retrying
 from jetspark.spark.data_loss import DataLossError
 from jetspark.spark.source_options import source_options
 from jetspark.testing.processes import ServerProcess
-from spark.conftest import fill, running, url_of
-from spark.readers import Query, read_batch, sequences, wait_until
+from tests.server.certificates import Authority
+from tests.spark.conftest import fill, running, url_of
+from tests.spark.readers import Query, read_batch, sequences, wait_until
 
 EVERYTHING = " ".join(full_schema().names)
 
@@ -101,6 +101,7 @@ def test_subjects_may_overlap(url: str, stream: Stream, mode: str) -> None:
     assert sequences(crossing) == [number for number in range(1, 401) if number % 4 in (1, 2, 3)]
 
 
+@pytest.mark.long
 def test_a_subject_that_no_stream_takes_is_told(url: str, stream: Stream, caplog: pytest.LogCaptureFixture) -> None:
     fill(stream, 1)
     name = stream.name
@@ -139,6 +140,7 @@ def test_a_schema_the_source_cannot_give_is_refused() -> None:
         check_schema(StructType([StructField("data", StringType())]))
 
 
+@pytest.mark.long
 def test_no_consumer_is_left_behind(url: str, stream: Stream) -> None:
     fill(stream, 3000)
 
@@ -146,6 +148,7 @@ def test_no_consumer_is_left_behind(url: str, stream: Stream) -> None:
     query = Query(url, stream.name, startingOffsets="earliest", readMode="consumer", batchSize="100")
     start, end = query.plan()
     rows = query.reader.read(query.reader.partitions(start, end)[0])
+    assert isinstance(rows, Generator)
     next(rows)
     rows.close()
 
@@ -155,7 +158,7 @@ def test_no_consumer_is_left_behind(url: str, stream: Stream) -> None:
 _READ_FOR_EVER = """
 import sys
 from jetspark.client.sync import scanning
-from spark.readers import Query
+from tests.spark.readers import Query
 
 scanning.INACTIVE_THRESHOLD_S = 1.0
 scanning.IN_FLIGHT_ROWS = 500
@@ -168,6 +171,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_leaves_a_consumer_that_goes_by_itself(url: str, stream: Stream) -> None:
     fill(stream, 3000)
     paths = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
@@ -192,6 +196,7 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[ServerProcess]:
         yield process
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["consumer", "direct"])
 def test_a_read_goes_on_in_mid_range_after_the_server_was_killed(
     own_server: ServerProcess, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -214,6 +219,7 @@ def test_a_read_goes_on_in_mid_range_after_the_server_was_killed(
     assert sequences(read) == list(range(1, 3001))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["consumer", "direct"])
 def test_a_stream_that_is_made_again_in_mid_range_is_not_taken_for_the_old_one(
     url: str, js: JetStream, stream: Stream, mode: str, monkeypatch: pytest.MonkeyPatch
@@ -224,6 +230,7 @@ def test_a_stream_that_is_made_again_in_mid_range_is_not_taken_for_the_old_one(
     query = Query(url, stream.name, startingOffsets="earliest", readMode=mode, batchSize="200")
     start, end = query.plan()
     rows = query.reader.read(query.reader.partitions(start, end)[0])
+    assert isinstance(rows, Generator)
     next(rows)
 
     js.delete_stream(stream.name)
@@ -233,6 +240,7 @@ def test_a_stream_that_is_made_again_in_mid_range_is_not_taken_for_the_old_one(
         list(rows)
 
 
+@pytest.mark.long
 def test_a_task_that_takes_its_time_is_not_taken_for_a_silent_server(
     url: str, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +260,7 @@ def test_a_task_that_takes_its_time_is_not_taken_for_a_silent_server(
     assert sequences(read) == list(range(1, 1001))
 
 
+@pytest.mark.long
 def test_a_server_that_does_not_come_back_fails_the_read_in_the_end() -> None:
     with running("jetspark") as process:
         url = url_of(process)
@@ -320,6 +329,7 @@ def test_a_forked_process_makes_its_own_connection(url: str) -> None:
     assert parents.rtt() > 0
 
 
+@pytest.mark.long
 def test_users_and_tls_with_a_clients_certificate_are_options(tmp_path: Path) -> None:
     authority, other = Authority(tmp_path), tmp_path / "other"
     other.mkdir()

@@ -13,8 +13,8 @@ import pytest
 from jetspark.client.sync import JetStream, Stream, connect
 from jetspark.spark import LagListener
 from jetspark.testing.processes import ServerProcess
-from spark.conftest import fill, running, url_of
-from spark.readers import wait_until
+from tests.spark.conftest import fill, running, url_of
+from tests.spark.readers import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -198,13 +198,17 @@ def test_secrets_are_in_no_plan_no_event_and_no_error(spark: SparkSession, tmp_p
 
 
 def explained(frame: DataFrame, mode: str) -> str:
-    plan = frame._sc._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode)
+    jvm = frame._sc._jvm
+    assert jvm is not None
+    plan = jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), mode)
     return str(plan)
 
 
 def event_log(spark: SparkSession) -> str:
     """What the history server would show of this run, as far as it is written."""
-    folder = Path(spark.conf.get("spark.eventLog.dir").removeprefix("file:"))
+    place = spark.conf.get("spark.eventLog.dir")
+    assert place is not None
+    folder = Path(place.removeprefix("file:"))
     text = "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
     assert "SparkListenerSQLExecutionStart" in text
     return text

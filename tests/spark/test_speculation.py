@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from jetspark.client.sync import connect
 from tests.spark.conftest import OURS, THEIRS, running, url_of
 from tests.spark.grown import standalone_spark
 from tests.spark.speculation_driver import PARTITIONS, ROWS
-
-from jetspark.client.sync import connect
 
 pytestmark = [
     pytest.mark.spark,

@@ -33,10 +33,17 @@ _HOMES = {
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `jetstream` in a session. Only needed if Spark cannot find it by itself."""
+    """Register the format `jetstream` in a session. Only needed if Spark cannot find it by itself.
+
+    That is so in a thread that the program starts: Spark looks for the format of a write in the session that is active
+    in the thread, and a new thread has none. This makes `spark` the active session of the thread, as `session()` does.
+    """
     from jetspark.spark.source import JetStreamDataSource
 
     spark.dataSource.register(JetStreamDataSource)
+    # A session of Spark Connect has neither, and needs neither.
+    if hasattr(spark, "_jsparkSession"):
+        spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
 
 
 def __getattr__(name: str) -> Any:

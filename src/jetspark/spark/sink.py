@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,17 +22,20 @@ from jetspark.client.errors import BadOptionError
 from jetspark.spark.connections import ask
 from jetspark.spark.options import Options
 from jetspark.spark.sink_checks import Checked, check_target
-from jetspark.spark.sink_claim import SinkError
-from jetspark.spark.sink_ids import ONLY_RUN, Place, Run
-from jetspark.spark.sink_ledger import Ledger
+from jetspark.spark.sink_compare import ADAPTIVE_STATELESS, check_commit, check_partitions
+from jetspark.spark.sink_connection import SinkConnection, Target
+from jetspark.spark.sink_ids import DIGEST_MASK, ONLY_RUN, Place, Run
+from jetspark.spark.sink_ledger import Committed, Ledger
 from jetspark.spark.sink_limits import Limits
-from jetspark.spark.sink_options import NONE, sink_options
-from jetspark.spark.sink_publish import ADAPTIVE_STATELESS, TaskWriter
+from jetspark.spark.sink_options import COLUMN, NONE, sink_options
 from jetspark.spark.sink_rows import RowPlan, plan_rows
+from jetspark.spark.sink_task import SinkTask
 from jetspark.spark.worker_process import begin_task
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from jetspark.client.sync import JetStream
 
 log = logging.getLogger("jetspark.spark")
 
@@ -51,8 +55,25 @@ class TaskDone(WriterCommitMessage):
     """Rows an earlier attempt had stored already."""
     dead: int
     last_sequence: int
-    named: int = 0
-    """The sum of the rows' own ids."""
+    digest: int = 0
+    """The sum over the rows: other rows have another."""
+
+
+class _Network:
+    """Real connections and real time."""
+
+    def __init__(self, options: Options, targets: tuple[Target, ...]) -> None:
+        self._options = options
+        self._targets = targets
+
+    def connect(self) -> SinkConnection:
+        return SinkConnection(self._options, self._targets)
+
+    def now_s(self) -> float:
+        return time.monotonic()
+
+    def sleep(self, wait_s: float) -> None:
+        time.sleep(wait_s)
 
 
 @dataclass(frozen=True)
@@ -67,8 +88,9 @@ class Sink:
         """Store the rows of a task."""
         begin_task()
         limits = Limits(self.checked.patterns, self.checked.message_size_max, self.checked.dead_letter_size_max)
-        summary = TaskWriter(self.options, place, run, self.plan, limits, self.checked.targets).write(batches)
-        return TaskDone(place.write, **summary)
+        targets = self.checked.targets
+        task = SinkTask(_Network(self.options, targets), self.options, place, run, self.plan, limits, targets, batches)
+        return TaskDone(place.write, **task.write())
 
     def commit(self, messages: Sequence[Any], batch: int, *, is_for_good: bool) -> None:
         """Every task is done: the batch as a whole is."""
@@ -82,22 +104,33 @@ class Sink:
         if not done or self.plan.id_mode == NONE:
             return
         sequence, rows = max(one.last_sequence for one in done), sum(one.rows for one in done)
+        digest = sum(one.digest for one in done) & DIGEST_MASK
+        if self.plan.id_mode != COLUMN:
+            self._check_partitions(Place(done[0].write, batch, 0), len(messages))
         found = ask(
             self.options,
             lambda jetstream: Ledger(jetstream, self.options["ledger"], stream).commit(
-                done[0].write, batch, sequence, rows, is_for_good=is_for_good
+                done[0].write, batch, sequence, rows, digest, is_for_good=is_for_good
             ),
         )
-        if found.batch > batch:
-            raise SinkError(
-                f"batch {batch} is done, and batch {found.batch} of this query is already committed in {stream}: "
-                "another driver runs with the same checkpoint, or a copy of it. End one of them"
-            )
-        if found.rows not in (None, rows):
-            raise SinkError(
-                f"{done[0].write} (batch {batch}) was already committed in {stream} with {found.rows} rows, and this "
-                f"time it has {rows}: nothing was written. Other rows need another writeId, or another checkpoint"
-            )
+        check_commit(done[0].write, stream, found, Committed(batch, rows, digest, 0))
+
+    def _check_partitions(self, place: Place, partition_count: int) -> None:
+        """A batch that was begun more than once may have been cut into more partitions before."""
+        stream = self.checked.targets[0].stream
+
+        def look(jetstream: JetStream) -> set[bytes]:
+            ledger = Ledger(jetstream, self.options["ledger"], stream)
+            begun = ledger.begun(place)
+            if begun is None or not begun.is_again or max(ledger.claims(place), default=0) < partition_count:
+                return set()
+            connection = SinkConnection(self.options, self.checked.targets)
+            try:
+                return connection.read_stored(begun.bases, place.batch_prefix).ids
+            finally:
+                connection.close()
+
+        check_partitions(place, partition_count, ask(self.options, look))
 
 
 def _sink(raw: Mapping[str, str], schema: StructType) -> Sink:
@@ -147,7 +180,15 @@ class JetStreamBatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pyarrow.RecordBatch]) -> WriterCommitMessage:
         """Store the rows of one task, on an executor."""
-        return self._sink.write(Place(self._write, self._version, _context().partitionId()), iterator, self._run)
+        context = _context()
+        batch = context.getLocalProperty(BATCH_ID)
+        if batch is not None and self._is_named and self._sink.options["writeVersion"] is None:
+            # Each batch is another write. Under one name the second would be taken for the first.
+            raise BadOptionError(
+                f"option writeId in foreachBatch needs option writeVersion, the number of the batch ({batch}): "
+                '.option("writeVersion", batch_id)'
+            )
+        return self._sink.write(Place(self._write, self._version, context.partitionId()), iterator, self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """All tasks are done."""

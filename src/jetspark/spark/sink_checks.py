@@ -11,7 +11,7 @@ from jetspark.client.api_errors import StreamNotFoundError
 from jetspark.client.errors import BadOptionError
 from jetspark.protocol.subjects import collides, matches
 from jetspark.spark.options import Options
-from jetspark.spark.sink_claim import SinkError, Target
+from jetspark.spark.sink_connection import SinkError, Target
 from jetspark.spark.sink_ledger import Ledger
 from jetspark.spark.sink_options import NONE
 from jetspark.spark.sink_rows import RowPlan

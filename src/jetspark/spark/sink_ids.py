@@ -14,13 +14,15 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xxhash import xxh3_128_digest
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
 from jetspark.spark.sink_options import CONTENT, NONE, POSITION
 
 # 120 bits: no two different rows of a batch will ever share one, and it is 20 characters of base 64 without padding.
 DIGEST_BYTES = 15
+CONTENT_KEY_SIZE = 20
 WRITE_DIGEST_BYTES = 9
+DIGEST_MASK = 2**64 - 1
 
 # From the subjects, header blocks and payloads of some rows to their ids.
 IdMaker = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
@@ -62,6 +64,18 @@ class Run:
 
 
 ONLY_RUN = Run()
+
+
+def rows_digest(mode: str, place: Place, ids: list[bytes]) -> int:
+    """A sum over rows: the same for the same rows in any order and in any partition, another for other rows."""
+    if mode == CONTENT:
+        start = len(place.prefix)
+        keys = [one[start : start + CONTENT_KEY_SIZE] for one in ids]
+    elif mode == POSITION:
+        keys = [one.rpartition(b".")[2] for one in ids]
+    else:
+        keys = ids
+    return sum(map(xxh3_64_intdigest, keys)) & DIGEST_MASK
 
 
 def content_key(msg_id: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """Who may write which rows, and which batches are finished: records in a key-value bucket beside the target.
 
 Every change of a claim is conditional on the revision it was read at, so of several attempts one wins. Records are read
-from the stream's leader, never from a follower that may be behind. What a claim means is decided in `sink_claim`.
+from the stream's leader, never from a follower that may be behind. What a claim means is decided in `sink_task`.
 """
 
 from __future__ import annotations
@@ -71,26 +71,42 @@ class Begun:
 
 
 @dataclass(frozen=True)
+class Note:
+    """What one attempt at a task has stored: exactly these rows. Whether the task has more of them it cannot know."""
+
+    rows: int
+    digest: int
+    """The sum over the rows, see `sink_ids.rows_digest`."""
+    summary: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Claim:
     """One attempt's right to write the rows of one task."""
 
     owner: str
     """The subject the attempt listens on for as long as its connection lives."""
     run: str
-    """The run of the batch whose task it is; of a finished one, the run that finished it."""
-    done: dict[str, Any] | None = None
-    """What was written, once everything is."""
+    """The run of the batch whose task it is."""
+    note: Note | None = None
+    """What the last attempt that came to its end has stored. Later attempts keep it: what is stored stays so."""
     revision: int = 0
 
     def encode(self) -> bytes:
         """As it is stored."""
-        return msgspec.json.encode({"owner": self.owner, "run": self.run, "done": self.done})
+        return msgspec.json.encode({"owner": self.owner, "run": self.run, "note": self.note})
 
     @classmethod
     def decode(cls, data: bytes, revision: int) -> Claim:
         """As it was stored."""
         document = msgspec.json.decode(data)
-        return cls(str(document["owner"]), str(document.get("run", "")), document["done"], revision)
+        note = document.get("note")
+        return cls(
+            str(document["owner"]),
+            str(document.get("run", "")),
+            msgspec.convert(note, Note) if note else None,
+            revision,
+        )
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,7 @@ class Committed:
     batch: int
     rows: int | None
     """None when it was not noted."""
+    digest: int | None
     revision: int
 
 
@@ -157,12 +174,12 @@ class Ledger:
         revision = self._put(self._claim_subject(place), claim.encode(), claim.revision)
         return replace(claim, revision=revision)
 
-    def claims(self, place: Place) -> list[Claim]:
-        """Every claim on the rows of this batch, of whichever partition."""
-        begun = f"{self._batch_prefix(place)}.{BEGUN}"
-        subjects = self._stream.info(subjects_filter=f"{self._batch_prefix(place)}.*").state.subjects or {}
-        found = [self._read(subject) for subject in subjects if subject != begun]
-        return [Claim.decode(*one) for one in found if one is not None]
+    def claims(self, place: Place) -> dict[int, Claim]:
+        """Every claim on the rows of this batch, by partition."""
+        prefix = f"{self._batch_prefix(place)}."
+        subjects = self._stream.info(subjects_filter=f"{prefix}*").state.subjects or {}
+        found = {name: self._read(prefix + name) for name in (one.removeprefix(prefix) for one in subjects)}
+        return {int(name): Claim.decode(*one) for name, one in found.items() if name != BEGUN and one is not None}
 
     def begun(self, place: Place) -> Begun | None:
         """The record of the batch; None when nobody has begun it."""
@@ -194,20 +211,22 @@ class Ledger:
         if found is None:
             return None
         document = msgspec.json.decode(found[0])
-        return Committed(int(document["batch"]), document.get("rows"), found[1])
+        return Committed(int(document["batch"]), document.get("rows"), document.get("digest"), found[1])
 
     def knows_elsewhere(self, write: str) -> bool:
         """Has this write been committed to another stream?"""
         subjects = self._stream.info(subjects_filter=f"$KV.{self._bucket}.*.{_token(write)}.committed").state.subjects
         return any(subject.split(".")[2] != self._name for subject in subjects or {})
 
-    def commit(self, write: str, batch: int, sequence: int, rows: int, *, is_for_good: bool) -> Committed:
+    def commit(self, write: str, batch: int, sequence: int, rows: int, digest: int, *, is_for_good: bool) -> Committed:
         """A batch is finished as a whole: its claims are no longer needed. What is recorded then, perhaps by another.
 
         A later batch on record stays. The record of a write that nobody can repeat only has to outlive its late tasks.
         """
         subject = f"{self._prefix}.{_token(write)}.committed"
-        document = msgspec.json.encode({"batch": batch, "seq": sequence, "rows": rows, "write": write})
+        document = msgspec.json.encode(
+            {"batch": batch, "seq": sequence, "rows": rows, "digest": digest, "write": write}
+        )
         while True:
             found = self.committed(write)
             if found is not None and found.batch >= batch:
@@ -220,7 +239,7 @@ class Ledger:
                 continue
             break
         self._stream.purge(subject=f"{self._prefix}.{_token(write)}.claim.{batch}.>")
-        return found if found is not None and found.batch == batch else Committed(batch, rows, 0)
+        return found if found is not None and found.batch == batch else Committed(batch, rows, digest, 0)
 
     def _note(self, subject: str, document: bytes, revision: int, *, is_for_good: bool) -> None:
         try:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jetspark.spark.lag_report import MESSAGES, SECONDS
+from jetspark.spark.left_out import LeftOut, left_out_of
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -68,6 +69,7 @@ class Watched:
     behind_s: float = 0.0
     positions: dict[str, int] = field(default_factory=dict)
     last_batch: int = -1
+    left_out: LeftOut = LeftOut()
 
     def take(self, progress: Mapping[str, Any]) -> bool:
         """Take in one report; whether it was news. The same report may be given again and again, as Spark does."""
@@ -79,6 +81,7 @@ class Watched:
         count = int(progress.get("numInputRows") or 0)
         self.rows += count
         self.batches += 1
+        self.left_out += left_out_of(progress)
         rate = float(progress.get("processedRowsPerSecond") or 0.0)
         if count:
             self.rate = rate if not self.rate else RATE_MEMORY * self.rate + (1 - RATE_MEMORY) * rate
@@ -108,6 +111,8 @@ class Watched:
             text += f" ({self.behind_s:,.0f} s)"
         if self.behind:
             text += f", {duration_words(self.left_s)} left"
+        if self.left_out:
+            text += f", at least {self.left_out.late + self.left_out.ahead:,} rows left out"
         return text
 
     def where(self) -> str:
@@ -199,8 +204,11 @@ def follow(query: StreamingQuery, say: Callable[[str], None] | None = None) -> E
 
 def _take_all(query: StreamingQuery, watched: Watched, tell: Callable[[str], None]) -> None:
     for progress in query.recentProgress:
+        had_left_out = bool(watched.left_out)
         if watched.take(progress):
             tell(watched.line())
+            if watched.left_out and not had_left_out:
+                tell(f"Warning: rows are left out for their time: {watched.left_out.words()}.")
 
 
 def _between_batches(query: StreamingQuery, watched: Watched, asked_batch: int) -> bool:
@@ -210,6 +218,8 @@ def _between_batches(query: StreamingQuery, watched: Watched, asked_batch: int) 
 
 def _last_words(query: StreamingQuery, watched: Watched, interrupted: bool) -> str:
     done = watched.where() or "nothing yet"
+    if watched.left_out:
+        done += f". Left out: {watched.left_out.words()}"
     if not interrupted:
         batches = "1 batch" if watched.batches == 1 else f"{watched.batches:,} batches"
         return f"Done: {watched.rows:,} rows in {batches}; {done}."

@@ -18,7 +18,15 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from jetspark.spark.pipelines.delta_table import FORMAT, WRITER, DataFile, add_batch, check_deltalake, check_table
+from jetspark.spark.pipelines.delta_table import (
+    FORMAT,
+    WRITER,
+    DataFile,
+    add_batch,
+    check_deltalake,
+    check_table,
+    create_table,
+)
 from jetspark.spark.pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -88,6 +96,9 @@ class DeltaWriter(DataSourceStreamArrowWriter):
         """All tasks of a batch are done: their files become part of the table, together."""
         written = [one for one in messages if isinstance(one, Written)]
         if not written:
+            if batchId == 0:
+                # So that a table that is missing later is known to be gone.
+                create_table(self._table, self._schema)
             return
         files = [one.file for one in written if one.file is not None]
         if not add_batch(self._table, self._schema, f"{self._name}:{written[0].query}", batchId, files):

@@ -88,8 +88,14 @@ def add_batch(
         done = found.transaction_version(writer)
         if done is not None and done >= batch_id:
             return False
-    if found is None:
-        found = DeltaTable.create(table, schema=schema, mode="ignore")
+    elif batch_id > 0:
+        raise PipelineError(
+            f"the table {table} is gone, and this query has written batches 0 to {batch_id - 1} into it. "
+            "Going on would make a table without them. Put the table back, or start with a new checkpoint "
+            "(jetspark pipeline run --full-refresh), which reads everything again"
+        )
+    else:
+        found = create_table(table, schema)
     _check_schema(found, schema, table)
     now_ms = (clock or SystemClock()).now_ns() // 1_000_000
     actions: list[AddAction | RemoveAction] = [
@@ -107,6 +113,13 @@ def add_batch(
         properties = CommitProperties(app_transactions=[Transaction(writer, batch_id)])
         found.create_write_transaction(actions, "append", schema, commit_properties=properties)
     return True
+
+
+def create_table(table: str, schema: pyarrow.Schema) -> DeltaTable:
+    """An empty table, or the one that is there."""
+    from deltalake import DeltaTable
+
+    return DeltaTable.create(table, schema=schema, mode="ignore")
 
 
 def _columns(schema: pyarrow.Schema) -> dict[str, str]:

@@ -16,14 +16,16 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from jetspark.clock import Clock, SystemClock
+from jetspark.spark.left_out import LeftOut, from_line
 from jetspark.spark.pipelines.errors import PipelineError
 from jetspark.spark.pipelines.project import CONF_PREFIX, Project
 from jetspark.spark.pipelines.run_records import RUNNING, only_run, put_record
+from jetspark.spark.pipelines.runner import JVM_ENDED, how_ended
 from jetspark.spark.spark_session import KEPT_PARTITIONS, REDACTION, REDACTION_SETTING
 
 STOP_TIMEOUT_S = 20.0
@@ -62,7 +64,8 @@ class Reasons:
     flow: str = ""
     is_open: bool = False
     is_traced: bool = False
-    busy: str = ""
+    root: str = ""
+    """What the rest of what was said comes from."""
 
     def take(self, line: str) -> None:
         """One line that is no event."""
@@ -75,7 +78,9 @@ class Reasons:
             name, words = raised[1], raised[2] or ""
             self.flows[-1] = self._of_flow(words if name.startswith("jetspark.") and words else line)
         elif _DERBY_BUSY in line:
-            self.busy = "another run of this project has its catalog open: wait for it to end"
+            self.root = "another run of this project has its catalog open: wait for it to end"
+        elif line.startswith(JVM_ENDED):
+            self.root = line
         elif line.startswith(_FLOW_ERROR):
             self._begin_flow(line.removeprefix(_FLOW_ERROR))
         elif _ERROR.match(line) and not line.startswith(("org.", "java.")):
@@ -96,7 +101,7 @@ class Reasons:
     def text(self) -> str:
         """The reason in one line, or nothing."""
         # A flow that is tried again says the same again.
-        said = self.busy or "; ".join(list(dict.fromkeys(self.flows))[:3])
+        said = self.root or "; ".join(list(dict.fromkeys(self.flows))[:3])
         where = self.place or self.file
         return said or (f"{where}: {self.last}" if where and self.last else self.last)
 
@@ -121,6 +126,8 @@ class Outcome:
     log_path: Path
     flows: dict[str, str] = field(default_factory=dict)
     error: str = ""
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    """By flow, the rows that were left out for their time."""
 
 
 def spark_settings(project: Project, master: str, settings: Mapping[str, str]) -> dict[str, str]:
@@ -194,6 +201,17 @@ def storage_for_spark(project: Project, master: str) -> Iterator[str]:
         yield f"file://{name}"
 
 
+@contextlib.contextmanager
+def lifeline() -> Iterator[int]:
+    """A descriptor for a child: it can be read to its end when this process is gone, however it went."""
+    read_end, write_end = os.pipe()
+    try:
+        yield read_end
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
 class PipelineRun:
     """One run of `run` or `dry-run`, in a process of its own so that Ctrl-C is ours to handle."""
 
@@ -229,12 +247,13 @@ class PipelineRun:
         project = self.project
         project.check_definitions()
         with (
-            only_run(project),
+            only_run(project) as lock,
+            lifeline() as parent,
             storage_for_spark(project, self._master) as storage_uri,
             project.resolved_spec(storage_uri) as spec,
         ):
             project.log_dir.mkdir(parents=True, exist_ok=True)
-            self._process = process = self._start(spec)
+            self._process = process = self._start(spec, lock, parent)
             reader = threading.Thread(target=self._read, args=(process, on_event), daemon=True)
             reader.start()
             self._record(is_over=False)
@@ -245,11 +264,11 @@ class PipelineRun:
                 reader.join()
                 self._record(is_over=True)
 
-    def _start(self, spec: Path) -> subprocess.Popen[str]:
+    def _start(self, spec: Path, lock: int, parent: int) -> subprocess.Popen[str]:
         settings = spark_settings(self.project, self._master, self._settings)
-        command = [sys.executable, "-m", "jetspark.spark.pipelines.runner", self._action, "--spec", str(spec)]
+        command = [sys.executable, "-m", "jetspark.spark.pipelines.runner", str(lock), str(parent)]
         return subprocess.Popen(
-            [*command, *self._arguments],
+            [*command, self._action, "--spec", str(spec), *self._arguments],
             cwd=self.project.directory,
             env=environment(self._master, settings, os.environ),
             stdin=subprocess.DEVNULL,
@@ -260,6 +279,7 @@ class PipelineRun:
             errors="replace",
             # Ctrl-C is for the one who watches: this process ends when it is told to.
             start_new_session=True,
+            pass_fds=(lock, parent),
         )
 
     def _read(self, process: subprocess.Popen[str], on_event: Callable[[str], None]) -> None:
@@ -273,11 +293,15 @@ class PipelineRun:
         if self.outcome.status != 0 and not self._stopped:
             # What a driver says while it is being ended is no reason.
             self.outcome.error = self._reasons.text()
+            if self.outcome.status < 0:
+                self.outcome.error = f"the driver ended {how_ended(self.outcome.status)}"
         self._done.set()
 
     def _note(self, line: str, on_event: Callable[[str], None]) -> None:
-        event = _EVENT.match(line)
-        if event:
+        event, left_out = _EVENT.match(line), from_line(line)
+        if left_out is not None:
+            self._note_left_out(*left_out, on_event)
+        elif event:
             flow = _FLOW.match(event.group(1))
             if flow:
                 self.outcome.flows[flow.group(1)] = flow.group(2)
@@ -285,6 +309,12 @@ class PipelineRun:
             on_event(event.group(1))
         else:
             self._reasons.take(line)
+
+    def _note_left_out(self, name: str, left_out: LeftOut, on_event: Callable[[str], None]) -> None:
+        flow, known = name.rpartition(".")[2], self.outcome.left_out
+        if flow not in known:
+            on_event(f"Warning: flow {flow} leaves out rows for their time: {left_out.words()}.")
+        known[flow] = known.get(flow, LeftOut()) + left_out
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the run is over, after waiting for that at most so long."""
@@ -316,6 +346,7 @@ class PipelineRun:
             "result": result,
             "error": self.outcome.error,
             "flows": self.outcome.flows,
+            "left_out": {flow: asdict(one) for flow, one in self.outcome.left_out.items()},
             "log": str(self.outcome.log_path),
         }
         put_record(self.project.runs_path, record)

@@ -11,12 +11,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from jetspark.spark.pipelines.project import CONF_PREFIX
+from jetspark.spark.pipelines.routing import check_subject, subject_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 DEFAULT_SERVERS = "nats://127.0.0.1:4222"
 FORMAT = "jetstream"
+KEY_FORMAT = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
 
 
 def connection_options(spark: SparkSession) -> dict[str, str]:
@@ -70,15 +77,32 @@ def json_fields(messages: DataFrame, schema: str, *, keep: Sequence[str] = ("sub
 def as_messages(rows: DataFrame, *, subject: Column | str, key: Sequence[Column | str], data: Any = None) -> DataFrame:
     """Rows as messages for the sink: a subject, the row as JSON (or `data`), and an id made of the key's values.
 
+    A text as subject may have columns in braces, as in `ALERTS.{country}`. A value is one word of the subject: what
+    does not fit in one, and null or empty text, becomes `_`. A Column is taken as it is, also if its text has braces.
+
     The key identifies a row: if it is computed again after a crash, it gets the same id and is stored once.
     """
     from pyspark.sql import functions as f
 
-    named = f.lit(subject) if isinstance(subject, str) else subject
+    if isinstance(subject, str):
+        check_subject("as_messages", subject)
+    named = subject_of(subject) if isinstance(subject, str) else subject
     body = f.to_json(f.struct("*")) if data is None else data
-    parts = [f.coalesce((f.col(one) if isinstance(one, str) else one).cast("string"), f.lit("")) for one in key]
     return rows.select(
         named.alias("subject"),
         body.cast("binary").alias("data"),
-        f.sha2(f.concat_ws("\x1f", *parts), 256).alias("msg_id"),
+        f.sha2(key_text([f.col(one) if isinstance(one, str) else one for one in key]), 256).alias("msg_id"),
     )
+
+
+def key_text(key: Sequence[Column]) -> Column:
+    """A text for the values of a key: different values give different texts, whatever the session's time zone.
+
+    JSON tells null, empty text and separators inside values apart, and has times in UTC to the microsecond. It
+    replaces bytes that are not UTF-8, so texts are added as they are.
+    """
+    from pyspark.sql import functions as f
+
+    named = f.struct(*[one.alias(f"k{number}") for number, one in enumerate(key)])
+    exact = [f.when(f.typeof(one) == "string", f.hex(one.cast("string"))) for one in key]
+    return f.concat_ws("|", f.to_json(named, KEY_FORMAT), *exact)

@@ -4,7 +4,8 @@ Decided here: how a spec is found and read, how a storage path becomes the absol
 folders of the state belong to whom. How a project is run is not known here.
 
 A project is what Spark's own declarative pipelines take: `spark-pipeline.yml` and files of definitions. The one thing
-that is ours is that `storage` may be a path within the project, so that a project can be cloned and moved.
+that is ours is that `storage` may be a path within the project, so that a project can be cloned. Its state cannot be
+copied or moved: Spark's catalog and lists of files have absolute paths in them.
 """
 
 from __future__ import annotations
@@ -82,6 +83,11 @@ class Project:
     def runs_path(self) -> Path:
         """One line of JSON a run."""
         return self.state_dir / "runs.jsonl"
+
+    @property
+    def location_path(self) -> Path:
+        """Where the state says in which folder it was made."""
+        return self.state_dir / "location"
 
     @property
     def lock_path(self) -> Path:

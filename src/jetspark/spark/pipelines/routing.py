@@ -1,6 +1,7 @@
-"""Fan-out: each message to the subjects whose rules it meets.
+"""Subjects made of values, and fan-out: each message to the subjects whose rules it meets.
 
-A rule is a name, a condition in SQL over the message's columns, and a subject with the message's columns in braces. The
+Decided here, for `as_messages` too: what a subject with columns in braces means, and what becomes of a value in it. A
+rule is a name, a condition in SQL over the message's columns, and a subject with the message's columns in braces. The
 work is a map without a shuffle: one copy for each rule that holds, with an id made of stream, sequence and rule.
 """
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"\{([A-Za-z_][\w.]*)\}")
 # What a subject may not hold, so that a value cannot make a message go elsewhere.
-_UNFIT = r"[\s.*>]+"
+_UNFIT = r"[\s\x00.*>]+"
+# Four values of this length, each of four bytes, are a subject that a server takes.
+VALUE_CHARACTERS_MAX = 200
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def check_rules(rules: Sequence[Rule]) -> None:
 def check_subject(who: str, subject: str) -> None:
     """Refuse a subject that no message could have, or with a brace that is not a column's."""
     plain = _PLACE.sub("x", subject)
-    if any(character.isspace() or character in "*>" for character in plain) or "" in plain.split("."):
+    if any(character.isspace() or character in "*>\0" for character in plain) or "" in plain.split("."):
         raise PipelineError(f"{who} sends to {subject!r}, which is no subject")
     if "{" in plain or "}" in plain:
         raise PipelineError(f"{who} sends to {subject!r}: a column stands in braces, as in {{country}}")
@@ -90,7 +93,11 @@ def _copy(rule: Rule, condition: Column) -> Column:
 
 
 def subject_of(template: str) -> Column:
-    """A subject with columns in braces as a column; a value cannot add tokens or wildcards."""
+    """A subject with columns in braces as a column; whatever the values are, it is one that a server takes.
+
+    A value is one token: dots, white space and wildcards in it become `_`, and so do null and empty text. Of a long
+    value the first 200 characters are used.
+    """
     from pyspark.sql import functions as f
 
     parts = []
@@ -98,7 +105,7 @@ def subject_of(template: str) -> Column:
     for place in _PLACE.finditer(template):
         parts.append(f.lit(template[at : place.start()]))
         value = f.coalesce(f.col(place.group(1)).cast("string"), f.lit(""))
-        fit = f.regexp_replace(value, _UNFIT, "_")
+        fit = f.left(f.regexp_replace(value, _UNFIT, "_"), f.lit(VALUE_CHARACTERS_MAX))
         parts.append(f.when(fit == "", f.lit("_")).otherwise(fit))
         at = place.end()
     parts.append(f.lit(template[at:]))

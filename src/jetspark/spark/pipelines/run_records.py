@@ -1,7 +1,8 @@
 """The runs of a project: which one is under way, and how the others ended.
 
-Decided here: one line of JSON when a run begins and one when it ends, and a lock that one run at a time holds. The lock
-goes with the process that holds it, so a run that was killed blocks nothing, and is told from one that is under way.
+Decided here: one line of JSON when a run begins and one when it ends, that a state is used only in the folder in which
+it was made, and a lock that one run at a time holds. The lock is free when the last process of the run is gone, so a
+run that was killed blocks nothing, and is told from one that is under way.
 """
 
 from __future__ import annotations
@@ -27,15 +28,32 @@ LOOK_AGAIN_S = 0.2
 
 
 @contextlib.contextmanager
-def only_run(project: Project) -> Iterator[None]:
-    """Be the one run of a project, or say that there is another."""
+def only_run(project: Project) -> Iterator[int]:
+    """Be the one run of a project, or say that there is another. Gives the lock's descriptor, for who takes part."""
     project.state_dir.mkdir(parents=True, exist_ok=True)
     with project.lock_path.open("a", encoding="utf-8") as file:
         if not _locked(file):
             time.sleep(LOOK_AGAIN_S)
             if not _locked(file):
                 raise PipelineError(f"another run of {project.name} is under way{_since(project)}: wait for it to end")
-        yield
+        check_location(project)
+        yield file.fileno()
+
+
+def check_location(project: Project) -> None:
+    """Refuse a state that was made in another folder: its tables are still there, and would be written to."""
+    here = str(project.state_dir.resolve())
+    try:
+        made_in = project.location_path.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        project.location_path.write_text(f"{here}\n", encoding="utf-8")
+        return
+    if made_in != here:
+        raise PipelineError(
+            f"the state of {project.name} was made in {made_in} and is now in {here}. Its catalog and lists of files "
+            f"name the old folder, so that this run would write there. Move it back; or remove {here} to compute "
+            "everything anew, which also publishes everything again"
+        )
 
 
 def _locked(file: IO[str]) -> bool:
