@@ -1,8 +1,9 @@
-"""Builds the wheel: compiles the hot rooms with mypyc when it can, ships them plain when it cannot.
+"""Builds the wheel: compiles the hot rooms with mypyc, or ships them plain on a machine without a C compiler.
 
 The compiled modules form one group, so calls between them are native. Every `.py` file is shipped beside its compiled
 twin, which is what JETSPARK_PURE=1 runs. What was decided is written to `jetspark/_build_note.txt`, because pip hides
-the output of a build that succeeds.
+the output of a build that succeeds. A machine that has a compiler and cannot compile ends the build with an error: a
+server that is several times slower would be a poor surprise.
 """
 
 import contextlib
@@ -11,7 +12,9 @@ import os
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, cast
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -21,6 +24,7 @@ ROOMS = ("protocol", "store", "broker", "client/core")
 # Commands that produce files to install. The others (sdist, metadata) need no compiled code.
 BUILDING_COMMANDS = {"build", "build_ext", "bdist_wheel", "install"}
 SOURCE = Path("src", "jetspark")
+GROUP = "jetspark._native"
 
 note = "plain: not built"
 
@@ -55,8 +59,13 @@ def compiler_problem() -> str:
     return ""
 
 
+def failure(what: str) -> SystemExit:
+    """Return the error that ends the build, with the way around it."""
+    return SystemExit(f"jetspark build: {what}\nSet JETSPARK_PURE=1 to install plain Python, which is slower.")
+
+
 def extensions() -> list[Extension]:
-    """Decide what to compile. Whatever stands in the way, the answer is the plain build, never a failed install."""
+    """Decide what to compile: everything, or nothing when that was asked for or there is no compiler."""
     if os.environ.get("JETSPARK_PURE", "") not in ("", "0"):
         say("plain: JETSPARK_PURE was set when it was built")
         return []
@@ -71,19 +80,23 @@ def extensions() -> list[Extension]:
         # Silent imports: a type error outside the compiled rooms is for `make check` to report, not for a user's pip.
         options = ["--follow-imports=silent", "--config-file="]
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            # One C file for each module: two compilers side by side take a third of the time and a tenth of the memory
+            # of one large file, and the code is as fast.
             built = mypycify(
-                options + modules_to_compile(), opt_level="2", debug_level="0", group_name="jetspark._native"
-            )
+                options + modules_to_compile(),
+                opt_level="2", debug_level="0", multi_file=True, group_name=GROUP,
+            )  # fmt: skip
     # mypyc ends the process with SystemExit when the source does not type-check.
     except (Exception, SystemExit) as error:
-        first_line = next(iter(output.getvalue().splitlines()), str(error))
-        say(f"plain: mypyc failed ({type(error).__name__}: {first_line})")
-        return []
+        raise failure(f"mypyc failed ({type(error).__name__}): {output.getvalue() or error}") from None
     for extension in built:
         # A newer compiler with a new warning should not cost a user the compiled build.
         extension.extra_compile_args = [flag for flag in extension.extra_compile_args if flag != "-Werror"]
+        # The files of a group with a dot in its name include each other relative to the folder of its first part, too.
+        extension.include_dirs.append(str(Path(*["build", *GROUP.split(".")[:-1]])))
     say("compiled")
-    return list(built)
+    # Once setuptools is imported there is no other kind.
+    return cast("list[Extension]", list(built))
 
 
 class BuildPlain(build_py):
@@ -103,12 +116,24 @@ class BuildCompiled(build_ext):
     """Compiles all or nothing: half a group cannot be imported."""
 
     def finalize_options(self) -> None:
-        """Build the modules' small shims beside the one large library."""
+        """Run as many C compilers as there are processors."""
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count() or 1
 
+    def build_extensions(self) -> None:
+        """Compile files side by side. By itself setuptools does so with extensions, and one has nearly all files."""
+        compile_files = self.compiler.compile
+        with ThreadPoolExecutor(self.parallel) as pool:
+
+            def compile_side_by_side(sources: list[str], **options: Any) -> list[str]:
+                made = pool.map(lambda source: compile_files([source], **options), sources)
+                return [name for names in made for name in names]
+
+            self.compiler.compile = compile_side_by_side
+            super().build_extensions()
+
     def run(self) -> None:
-        """Compile outside the source tree; on any failure take the compiled files away again."""
+        """Compile outside the source tree."""
         if self.inplace:
             # Compiled files inside src would shadow the edits an editable install is for.
             say("plain: editable installs are never compiled")
@@ -117,11 +142,7 @@ class BuildCompiled(build_ext):
         try:
             super().run()
         except Exception as error:
-            for path in Path(self.build_lib).rglob("*"):
-                if path.suffix in (".so", ".pyd"):
-                    path.unlink()
-            self.extensions = []
-            say(f"plain: the C compiler failed ({type(error).__name__})")
+            raise failure(f"the C compiler failed ({type(error).__name__}), its message is above") from None
         write_note(self.build_lib)
 
 

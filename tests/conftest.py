@@ -15,12 +15,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 # they start, need the usual one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Each Java of the tests lives for seconds: what its second compiler would gain comes too late, and costs a core.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Programs that are not ours take part in these, with time limits of their own that a busy machine can break.
 SECOND_CHANCE_MARKERS = ("browser", "oracle", "peers", "spark")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Such a test fails when it fails twice. The summary counts the first failures as `rerun` and tells of each."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Such a test fails when it fails twice. The summary counts the first failures as `rerun` and tells of each.
+
+    The long forms marked `soak` are left out unless `-m` names them.
+    """
+    if "soak" not in config.option.markexpr:
+        long = [item for item in items if item.get_closest_marker("soak")]
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+        config.hook.pytest_deselected(items=long)
     for item in items:
         if any(item.get_closest_marker(name) for name in SECOND_CHANCE_MARKERS):
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -3,8 +3,8 @@
     python tools/generate_compat.py           write the page
     python tools/generate_compat.py --check   say whether the page is out of date, and fail if it is
 
-The scenarios are read, not run: `tests/conformance` runs each on both servers and compares the replies. What stands
-between the two marks of the page is written here; the rest of it is written by hand.
+The scenarios are read, not run: `tests/conformance` plays each on our server and compares the replies with recorded
+ones of nats-server. What stands between the two marks of the page is written here; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def areas() -> list[Area]:
 
 def _area(path: Path) -> Area:
     module = ast.parse(path.read_text(encoding="utf-8"))
-    same, different = [], []
+    same: list[str] = []
+    different: list[str] = []
     for function in module.body:
         if not isinstance(function, ast.FunctionDef):
             continue

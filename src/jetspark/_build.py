@@ -46,6 +46,8 @@ IS_COMPILED: Final = not IS_PURE_FORCED and _has_compiled_modules()
 KIND: Final = "compiled" if IS_COMPILED else "plain"
 # How this copy was built, which JETSPARK_PURE does not change: "compiled", or "plain: " and the reason.
 NOTE: Final = _read_note()
+# Which build runs, for people: "compiled", or "plain: " and the reason.
+DESCRIPTION: Final = "plain: JETSPARK_PURE is set" if IS_PURE_FORCED and NOTE == "compiled" else NOTE
 
 
 def install_finder() -> None:

@@ -1,7 +1,7 @@
-"""A Chromium for the tests: the one that is there, else one that can be had.
+"""A Chromium for the tests of the dashboard: they use one that is there. As a program it installs one (`make browser`).
 
-Looked for in this order: $CHROMIUM, the PATH, Playwright's own download, `playwright install`, and, for root on Debian
-and its like, the package manager. Not known here: what the browser looks at.
+Looked for in this order: $CHROMIUM, the PATH, Playwright's downloads (what the program installs is in the virtual
+environment). Not known here: what the browser looks at.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 INSTALL_TIMEOUT_S = 240
+INSTALL_DIR = Path(sys.prefix, "browsers")
 
 
 def _candidates() -> Iterator[str]:
@@ -42,6 +43,8 @@ def _candidates() -> Iterator[str]:
 
 def _own_download() -> str:
     """Where Playwright would have put its browser. It is asked and let go: only one may run at a time."""
+    if INSTALL_DIR.exists():
+        os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(INSTALL_DIR))
     with sync_playwright() as playwright:
         return playwright.chromium.executable_path
 
@@ -56,21 +59,38 @@ def _run(*command: str) -> str:
 
 
 @functools.cache
-def find_chromium() -> tuple[str, str]:
-    """The executable and an empty text, or an empty path and why there is none."""
-    present = next((path for path in _candidates() if Path(path).exists()), "")
-    if present:
-        return present, ""
+def find_chromium() -> str:
+    """The executable; empty if there is none."""
+    return next((path for path in _candidates() if Path(path).exists()), "")
+
+
+def install_chromium() -> str:
+    """Empty when one is there afterwards, else why not."""
+    say(f"installing Chromium with Playwright into {INSTALL_DIR} (about 300 MB) …")
+    INSTALL_DIR.mkdir(exist_ok=True)
+    os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(INSTALL_DIR))
     reasons = [_run(sys.executable, "-m", "playwright", "install", "chromium")]
-    if shutil.which("apt-get") and os.geteuid() == 0:
+    if not find_again() and shutil.which("apt-get") and os.geteuid() == 0:
+        say(f"{reasons[0]}\ninstalling the system's package chromium with apt-get, for the whole machine …")
         install = ("apt-get", "install", "-y", "--no-install-recommends", "chromium")
         # A fresh machine may not know its packages yet; asking anew takes longer than most installs.
         reasons.append(_run(*install) and (_run("apt-get", "update") or _run(*install)))
-    installed = next((path for path in _candidates() if Path(path).exists()), "")
-    return installed, "" if installed else "no Chromium, and none could be had: " + "; ".join(filter(None, reasons))
+    return "" if find_again() else "no Chromium can be installed: " + "; ".join(filter(None, reasons))
+
+
+def find_again() -> str:
+    """Look again after an install."""
+    find_chromium.cache_clear()
+    return find_chromium()
+
+
+def say(line: str) -> None:
+    """What happens, to the person at the terminal."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    path, reason = find_chromium()
-    sys.stdout.write(f"{path or reason}\n")
-    sys.exit(0 if path else 1)
+    problem = "" if find_chromium() else install_chromium()
+    say(problem or f"Chromium: {find_chromium()}")
+    sys.exit(1 if problem else 0)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 from tests.browser.chromium import ARGUMENTS, find_chromium
 from tests.browser.places import OpenPage
 from tests.browser.story import Story, tell
@@ -25,9 +25,9 @@ expect.set_options(timeout=TIMEOUT_MS)
 # Not for the whole session: Playwright's loop counts as running in this thread, and other tests have their own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    executable, reason = find_chromium()
+    executable = find_chromium()
     if not executable:
-        pytest.skip(reason)
+        pytest.skip("there is no Chromium: `make browser` installs one")
     with sync_playwright() as playwright:
         # Each launch has a fresh profile directory of its own.
         launched = playwright.chromium.launch(executable_path=executable, args=ARGUMENTS, timeout=2 * TIMEOUT_MS)
@@ -61,8 +61,12 @@ class Watch:
     def follow(self, page: Page) -> None:
         page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (self.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("dialog", self._refused)
         page.on("console", lambda message: self._heard(message.type, message.text))
+
+    def _refused(self, dialog: Dialog) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _heard(self, kind: str, text: str) -> None:
         if kind == "error" and "Failed to load resource" not in text:

@@ -107,7 +107,9 @@ def test_large_deep_and_odd_bodies_are_shown(
 
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".label").last).to_have_text(title)
-    assert dialog.locator("pre, p.faint").last.text_content()[-1:] == last[-1]
+    text = dialog.locator("pre, p.faint").last.text_content()
+    assert text is not None
+    assert text[-1:] == last[-1]
 
 
 def test_a_long_message_begins_at_its_beginning_and_gives_the_focus_back(

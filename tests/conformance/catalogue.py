@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from conformance import scenarios
-from conformance.scenario import SCENARIOS, Scenario
+from tests.conformance import scenarios
+from tests.conformance.scenario import SCENARIOS, Scenario
 
 
 def ordered_scenarios() -> list[Scenario]:

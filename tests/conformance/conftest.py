@@ -1,4 +1,4 @@
-"""Fixtures of the conformance suite: the shared pair of servers."""
+"""Fixtures of the conformance suite: the server under test, and the shared pair of servers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance.pairing import PairPool
 from jetspark.testing.processes import nats_server_command
+from tests.conformance.servers import PairPool, ServerPool, subject_name
+
+
+@pytest.fixture(scope="session")
+def server_pool() -> Iterator[ServerPool]:
+    """The server under test alone: what nats-server says is recorded."""
+    pool = ServerPool(subject_name())
+    yield pool
+    pool.close()
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.masking import Masker
-from conformance.wire import DEFAULT_TIMEOUT_S, Frame, Headers, NoFrame, WireClient, header_block
 from jetspark.testing.processes import ServerProcess
+from tests.conformance.masking import Masker
+from tests.conformance.wire import DEFAULT_TIMEOUT_S, Frame, Headers, NoFrame, WireClient, header_block
 
-CONNECT_OPTIONS = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True, "protocol": 1}
-CONNECT_OPTIONS |= {"lang": "wire", "version": "1", "name": "conformance"}
+CONNECT_OPTIONS: dict[str, object] = {"verbose": False, "pedantic": False, "headers": True, "no_responders": True}
+CONNECT_OPTIONS |= {"protocol": 1, "lang": "wire", "version": "1", "name": "conformance"}
 Event = dict[str, Any]
 # nats-server removes the folder of its last stream while a new one is being made in it: then it says this.
 STORE_RACE = b"error creating store for stream"
@@ -33,7 +33,7 @@ class Server:
     jetstream: bool = True
     monitoring: bool = False
     cleanup: bool = True  # Delete all streams afterwards, without credentials.
-    own: bool = False  # A process of its own: for scenarios that stop or signal it.
+    own: bool = False  # A process of its own: for scenarios that stop it, signal it or count.
 
 
 @dataclass(frozen=True)

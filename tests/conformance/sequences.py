@@ -17,9 +17,9 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.scenario import Event, Run
-from conformance.wire import Frame, NoFrame, header_block
 from jetspark.protocol.subjects import collides, is_subset
+from tests.conformance.scenario import Event, Run
+from tests.conformance.wire import Frame, NoFrame, header_block
 
 STREAMS = ("A", "B")
 CONSUMERS = ("x", "y", "z")

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from conformance.compare import transcript_differences
-from conformance.masking import Masker
-from conformance.sequences import steps_of
+from tests.conformance.compare import transcript_differences
+from tests.conformance.masking import Masker
+from tests.conformance.sequences import steps_of
 
 NOW = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 

@@ -1,4 +1,4 @@
-"""Every scenario gives the same transcript on our server and on nats-server."""
+"""Every scenario gives the transcript on our server that nats-server gave when it was recorded."""
 
 from __future__ import annotations
 
@@ -6,30 +6,38 @@ import re
 
 import pytest
 
-from conformance.catalogue import ordered_scenarios
-from conformance.pairing import PairPool, compare_scenario, subject_name
-from conformance.scenario import Scenario
+from tests.conformance.catalogue import ordered_scenarios
+from tests.conformance.compare import transcript_differences
+from tests.conformance.recordings import as_recorded, recorded, recorded_version, reference_version, title
+from tests.conformance.scenario import Scenario, play
+from tests.conformance.servers import REFERENCE, ServerPool, subject_name
 
 SCENARIOS = ordered_scenarios()
-REPEATS = 2
 
 
 @pytest.mark.oracle
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda item: f"{item.module}-{item.name}")
-def test_both_servers_say_the_same(scenario: Scenario, pair_pool: PairPool) -> None:
-    lines = compare_scenario(pair_pool, scenario)
-    for _ in range(REPEATS if lines and not scenario.known_difference else 0):
-        # Many scenarios are about time, and a busy machine bends it: a difference counts when it stays, on servers that
-        # have no past.
-        if lines:
-            pair_pool.close()
-            lines = compare_scenario(pair_pool, scenario)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=title)
+def test_our_server_says_what_nats_server_said(scenario: Scenario, server_pool: ServerPool) -> None:
+    expected = recorded(scenario.module).get(scenario.name)
+    assert expected, f"{title(scenario)} was never recorded: make record"
 
-    if scenario.known_difference and subject_name() != "nats-server":
+    lines = transcript_differences(
+        expected, as_recorded(play(scenario, server_pool.server(scenario.module, scenario.server)))
+    )
+
+    if scenario.known_difference and subject_name() != REFERENCE:
         assert lines, f"no longer different: remove the note {scenario.known_difference!r}"
         lines = [line for line in lines if not re.search(scenario.where, line)]
+    if lines:
+        # The second attempt gets a server that has no past.
+        server_pool.close()
     assert not lines, f"{len(lines)} differences:\n" + "\n".join(lines[:60])
+
+
+@pytest.mark.parametrize("module", sorted({scenario.module for scenario in SCENARIOS}))
+def test_the_recordings_are_of_the_version_that_we_compare_with(module: str) -> None:
+    assert recorded_version(module) == reference_version(), "another version of nats-server: make record"
 
 
 def test_the_suite_is_wide_and_names_are_unique() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
 
 SECOND = 1_000_000_000
 
 
-def five(run: Run, **config: object) -> None:
+def five(run: Run, **config: Any) -> None:
     run.stream("S", quiet=True)
     run.fill("S.a", 5)
     run.consumer("S", "C", quiet=True, **config)

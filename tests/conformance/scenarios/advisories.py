@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from tests.conformance.scenario import Run, scenario
 
 SECOND = 1_000_000_000
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from conformance.scenario import Run, Server, scenario
+from tests.conformance.scenario import Run, Server, scenario
 
 TOKEN = Server(cleanup=False, config="authorization { token: s3cret }\n")
 ONE_USER = Server(cleanup=False, arguments=("--user", "ann", "--pass", "pw"))
@@ -167,7 +168,7 @@ def accounts_are_separate(run: Run) -> None:
     run.exchange(first, b"")
 
 
-@scenario(ACCOUNTS)
+@scenario(replace(ACCOUNTS, own=True))
 def jetstream_needs_an_account_that_has_it(run: Run) -> None:
     first, second = run.connect({"user": "a", "pass": "pw"}), run.connect({"user": "b", "pass": "pw"})
     for client in (first, second):
@@ -177,7 +178,7 @@ def jetstream_needs_an_account_that_has_it(run: Run) -> None:
             run.record("answer", call, frame=run.message(frame) | {"subject": ""})
 
 
-@scenario(ACCOUNTS)
+@scenario(replace(ACCOUNTS, own=True))
 def account_limits(run: Run) -> None:
     limited = run.connect({"user": "l", "pass": "pw"})
 

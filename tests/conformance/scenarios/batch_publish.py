@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
-from conformance.wire import Headers
+from tests.conformance.scenario import Run, scenario
+from tests.conformance.wire import Headers
 
 
 def part(identity: str, sequence: int | str, *more: tuple[str, str], commit: str = "") -> Headers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.scenario import Run, scenario
+from tests.conformance.scenario import Run, scenario
 
 SECOND = 1_000_000_000
 

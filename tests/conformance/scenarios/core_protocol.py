@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, Server, scenario
-from conformance.wire import WireClient, header_block
+from tests.conformance.scenario import Run, Server, scenario
+from tests.conformance.wire import Frame, WireClient, header_block
 
 QUIET = b'CONNECT {"verbose":false,"pedantic":false,"headers":true,"no_responders":true,"protocol":1}\r\n'
 PLAIN = Server(jetstream=False)
@@ -391,7 +391,7 @@ def ping_is_answered_and_trailing_text_tolerated(run: Run) -> None:
 def silent_clients_are_stale(run: Run) -> None:
     client = run.connect(answer_pings=False)
     run.exchange(client, b"")
-    frames = []
+    frames: list[Frame] = []
     while not frames or frames[-1].op != "EOF":
         frames.append(client.next_control())
     run.record("frames", lines=[frame.line.decode() for frame in frames if frame.op != "INFO"])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
 
 
-def filled(run: Run, **config: object) -> None:
+def filled(run: Run, **config: Any) -> None:
     run.stream("S", **config)
     for subject in ("S.a", "S.b", "S.a", "S.c", "S.b", "S.a"):
         run.fill(subject, 1)
 
 
-def starts_at(run: Run, name: str, count: int, **config: object) -> None:
+def starts_at(run: Run, name: str, count: int, **config: Any) -> None:
     run.consumer("S", name, **config)
     run.pull("S", name, {"batch": count + 1, "no_wait": True}).take_until_status()
     run.consumer_info("S", name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.scenario import Run, _body, scenario
+from tests.conformance.scenario import Run, _body, scenario
 
 
 def direct(run: Run, subject: str, body: Any = None, count: int = 1) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Inbox, Run, scenario
+from tests.conformance.scenario import Inbox, Run, scenario
 
 
 def send(run: Run, inbox: Inbox, identity: str, sequence: int | str, operation: int | str, payload: str = "x") -> None:

@@ -7,7 +7,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from conformance.scenario import Run, Server, scenario
+from tests.conformance.scenario import Run, Server, scenario
 
 MONITORED = Server(monitoring=True)
 SYNC_ALWAYS = "`sync_always` is shown by `/varz` and `/jsz`, because it is so by default"
@@ -49,8 +49,9 @@ def record_shape(run: Run, path: str, *drop: str) -> Any:
 def varz(run: Run) -> None:
     run.client.flush()
     document = record_shape(run, "/varz", "http_req_stats")
-    fixed = ("version", "proto", "max_payload", "max_control_line", "max_pending", "ping_interval", "ping_max", "host")
-    fixed += ("auth_timeout", "tls_timeout", "write_deadline", "max_connections", "server_name", "system_account")
+    fixed: tuple[str, ...] = ("version", "proto", "max_payload", "max_control_line", "max_pending", "ping_interval")
+    fixed += ("ping_max", "host", "auth_timeout", "tls_timeout", "write_deadline", "max_connections", "server_name")
+    fixed += ("system_account",)
     run.record("values", **{key: document.get(key) for key in fixed})
     run.record("jetstream", strict=document["jetstream"]["config"].get("strict"))
 

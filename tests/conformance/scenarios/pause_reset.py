@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from conformance.scenario import Run, scenario
+from tests.conformance.scenario import Run, scenario
 
 SECOND = 1_000_000_000
 RESUMED = "a resumed consumer serves what waits at once; nats-server waits for the next message"
 
 
-def five(run: Run, **config: object) -> None:
+def five(run: Run, **config: Any) -> None:
     run.stream("S", quiet=True)
     run.fill("S.a", 5)
     run.consumer("S", "C", quiet=True, **config)

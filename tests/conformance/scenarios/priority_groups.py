@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from collections.abc import Callable
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
 
 SECOND = 1_000_000_000
 LONG = 5 * SECOND
 SHORT = SECOND // 4
 
 
-def grouped(run: Run, policy: str, count: int = 5, **config: object) -> None:
+def grouped(run: Run, policy: str, count: int = 5, **config: Any) -> None:
     run.stream("S", quiet=True)
     run.fill("S.a", count)
     run.consumer("S", "C", priority_policy=policy, priority_groups=["A"], quiet=True, **config)
+
+
+def waits_for(count: int) -> Callable[[Any], bool]:
+    """Has the consumer so many requests waiting?"""
+    return lambda document: document["num_waiting"] == count
 
 
 @scenario()
@@ -164,7 +172,7 @@ def priorities_order_requests(run: Run) -> None:
     for number, priority in enumerate((2, 1, 0), 1):
         body = {"batch": 2, "expires": LONG, "group": "A", "priority": priority}
         inboxes.append(run.pull("S", "C", body))
-        run.until("CONSUMER.INFO.S.C", lambda document, number=number: document["num_waiting"] == number)
+        run.until("CONSUMER.INFO.S.C", waits_for(number))
     for number in (2, 2, 1, 1, 0):
         run.fill("S.a", 1)
         inboxes[number].take(1)

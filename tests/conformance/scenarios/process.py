@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 
-from conformance.scenario import Run, Server, scenario
+from tests.conformance.scenario import Run, Server, scenario
 
 OWN = Server(own=True)
 
@@ -55,7 +55,7 @@ def too_many_subscriptions(run: Run) -> None:
     run.exchange(client, b"PUB a 1\r\nx\r\n")
 
 
-@scenario(Server(config="jetstream { max_mem: 1MB, max_file: 2MB, limits { max_ack_pending: 5 } }\n"))
+@scenario(Server(config="jetstream { max_mem: 1MB, max_file: 2MB, limits { max_ack_pending: 5 } }\n", own=True))
 def server_limits(run: Run) -> None:
     run.stream("F", max_bytes=3_000_000)
     run.stream("M", storage="memory", max_bytes=2_000_000)

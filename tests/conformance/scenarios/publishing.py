@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, Server, scenario
-from conformance.wire import Headers
+from tests.conformance.scenario import Run, Server, scenario
+from tests.conformance.wire import Headers
 
 SECOND = 1_000_000_000
 

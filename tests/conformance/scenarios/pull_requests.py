@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, Server, scenario
+from collections.abc import Callable
+from typing import Any
+
+from tests.conformance.scenario import Run, Server, scenario
 
 SECOND = 1_000_000_000
 SHORT = SECOND // 4
 
 
-def five(run: Run, **config: object) -> None:
+def five(run: Run, **config: Any) -> None:
     run.stream("S", quiet=True)
     run.fill("S.a", 5)
     run.consumer("S", "C", quiet=True, **config)
 
 
-def empty(run: Run, **config: object) -> None:
+def empty(run: Run, **config: Any) -> None:
     run.stream("S", quiet=True)
     run.consumer("S", "C", quiet=True, **config)
+
+
+def waits_for(count: int) -> Callable[[Any], bool]:
+    """Has the consumer so many requests waiting?"""
+    return lambda document: document["num_waiting"] == count
 
 
 @scenario()
@@ -297,7 +305,7 @@ def num_waiting_counts_requests(run: Run) -> None:
     empty(run)
     for count in (1, 2, 3):
         run.pull("S", "C", {"batch": 2, "expires": 5 * SECOND})
-        run.until("CONSUMER.INFO.S.C", lambda document, count=count: document["num_waiting"] == count)
+        run.until("CONSUMER.INFO.S.C", waits_for(count))
 
 
 @scenario()

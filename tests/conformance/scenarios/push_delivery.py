@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
+from tests.conformance.wire import Frame
 
 SECOND = 1_000_000_000
 
@@ -125,9 +128,9 @@ def flow_control_asks_and_stalls(run: Run) -> None:
     for _ in range(24):
         run.client.request("S.a", b"x" * 100_000)
     listener = run.subscribe("d")
-    config = {"deliver_subject": "d", "flow_control": True, "idle_heartbeat": SECOND // 2, "ack_policy": "none"}
-    run.consumer("S", "P", **config)
-    frames = []
+    config: dict[str, Any] = {"deliver_subject": "d", "flow_control": True, "idle_heartbeat": SECOND // 2}
+    run.consumer("S", "P", ack_policy="none", **config)
+    frames: list[Frame] = []
     while not frames or not frames[-1].header("Nats-Consumer-Stalled"):
         frames.append(run.client.next_message(listener.sid))
     statuses = [number for number, frame in enumerate(frames) if frame.status]

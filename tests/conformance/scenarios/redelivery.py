@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
 
 SECOND = 1_000_000_000
 SHORT = SECOND // 4
 
 
-def three(run: Run, **config: object) -> None:
+def three(run: Run, **config: Any) -> None:
     run.stream("S", quiet=True)
     run.fill("S.a", 3)
     run.consumer("S", "C", quiet=True, **config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario, wait_until_removed
+from tests.conformance.scenario import Run, scenario, wait_until_removed
 
 
 def snapshot(run: Run, name: str, **options: object) -> bytes:
@@ -93,7 +93,7 @@ def refusals(run: Run) -> None:
 
 @scenario()
 def restoring_rubbish_fails(run: Run) -> None:
-    state = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
+    state: dict[str, object] = {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0}
     state |= {"first_ts": "0001-01-01T00:00:00Z", "last_ts": "0001-01-01T00:00:00Z"}
     request = {"config": {"name": "T", "subjects": ["t"]}, "state": state}
     target = run.api("STREAM.RESTORE.T", request)["deliver_subject"]

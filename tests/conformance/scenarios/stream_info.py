@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, Server, scenario
+from tests.conformance.scenario import Run, Server, scenario
 
 OWN = Server(own=True)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
 
 
-def three_subjects(run: Run, **config: object) -> None:
+def three_subjects(run: Run, **config: Any) -> None:
     run.stream("S", **config)
     for subject in ("S.a", "S.b", "S.a", "S.c", "S.b", "S.a"):
         run.fill(subject, 1)

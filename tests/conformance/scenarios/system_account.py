@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from conformance.scenario import Run, Server, scenario
-from conformance.scenarios.monitoring import shape
-from conformance.wire import WireClient
+from tests.conformance.scenario import Run, Server, scenario
+from tests.conformance.scenarios.monitoring import shape
+from tests.conformance.wire import WireClient
 
 SYSTEM = Server(
     cleanup=False,
@@ -33,6 +33,7 @@ def ask(run: Run, client: WireClient, subject: str, body: Any = b"", *drop: str)
     frame = client.request(subject.replace("<id>", server_id(client)), payload)
     document = json.loads(frame.payload) if frame.payload else None
     for key in drop:
+        assert document is not None
         document["data"].pop(key, None)
     run.record("answer", subject, status=frame.status, shape=shape(document))
     return document

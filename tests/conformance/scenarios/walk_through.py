@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from conformance.scenario import Run, scenario
-from conformance.wire import Frame
+from typing import Any
+
+from tests.conformance.scenario import Run, scenario
+from tests.conformance.wire import Frame
 
 SECOND = 1_000_000_000
 
@@ -64,7 +66,7 @@ def storage_overhead_of_hello(run: Run) -> None:
 def starting_positions(run: Run) -> None:
     run.stream("ORDERS", subjects=["ORDERS.*"])
     run.fill("ORDERS.processed", 100, "order {}")
-    common = {"filter_subject": "ORDERS.processed", "ack_policy": "none"}
+    common: dict[str, Any] = {"filter_subject": "ORDERS.processed", "ack_policy": "none"}
     run.consumer("ORDERS", "ALL", deliver_policy="all", **common)
     run.consumer("ORDERS", "LAST", deliver_policy="last", **common)
     run.consumer("ORDERS", "TEN", deliver_policy="by_start_sequence", opt_start_seq=10, **common)
