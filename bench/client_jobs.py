@@ -149,7 +149,7 @@ def feed(server: ServerProcess, count: int) -> None:
     block = memoryview(frame * 1000)
     for _ in range(count // 1000):
         connection.send(block)
-    connection.send(block[: count % 1000 * len(frame)] + b"PING\r\n" if count % 1000 else b"PING\r\n")
+    connection.send(bytes(block[: count % 1000 * len(frame)]) + b"PING\r\n")
     connection.read_until(b"PONG\r\n")
     connection.close()
 

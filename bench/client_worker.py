@@ -11,7 +11,7 @@ import asyncio
 import gc
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 PAYLOAD = b"x" * 128
@@ -360,7 +360,7 @@ async def nats_ordered(url: str, count: int) -> float:
     return seconds
 
 
-ASYNC_JOBS: dict[str, dict[str, Callable[[str, int], Awaitable[float]]]] = {
+ASYNC_JOBS: dict[str, dict[str, Callable[[str, int], Coroutine[Any, Any, float]]]] = {
     "async": {
         "core-publish": ours_core_publish,
         "core-subscribe": ours_core_subscribe,

@@ -112,7 +112,7 @@ def pulling(*, ack: bool) -> Callable[..., tuple[float, ...]]:
     def run(command: list[str], config: str | None, count: int) -> tuple[float, ...]:
         with server_process(command, config_text=config) as server:
             connection = filled(server, count)
-            consumer = {"durable_name": "pull", "ack_policy": "explicit" if ack else "none"}
+            consumer: dict[str, object] = {"durable_name": "pull", "ack_policy": "explicit" if ack else "none"}
             if ack:
                 consumer["max_ack_pending"] = 20_000
             connection.request("$JS.API.CONSUMER.CREATE.BENCH.pull", {"stream_name": "BENCH", "config": consumer})

@@ -34,7 +34,9 @@ def test_the_main_demo_agrees_with_itself_across_a_crash_with_spark_reading_on(t
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=450)
 
     assert done.returncode == 0, done.stdout + done.stderr[-5000:]
-    said = {line[2:30].strip(): line[30:].strip() for line in done.stdout.splitlines() if line.startswith("  ")}
+    lines = [line for line in done.stdout.splitlines() if line.startswith("  ") and line[30:].strip()]
+    # A number, and after it where it comes from.
+    said = {line[2:30].strip(): line[30:].split()[0] for line in lines}
     assert (said["published and acknowledged"], said["stored"], said["processed"]) == ("2,000", "2,000", "2,000")
     assert (said["archived rows"], said["duplicates"], said["lost"]) == ("4,000", "0", "0")
     assert said["seen by the monitor"] == "4,000"
@@ -75,7 +77,8 @@ def own_folders(folder: Path) -> list[str]:
 def test_the_verdict_of_the_demo_counts_what_is_missing_and_what_is_there_twice() -> None:
     verdict = Verdict()
 
-    verdict.compare("stored", ["a", "b", "b"], {"a", "b", "c"})
+    verdict.compare("stored", ["a", "b", "b"], {"a", "b", "c"}, "orders")
 
+    assert verdict.lines == [("stored", "3", "orders")]
     assert (verdict.duplicates, verdict.lost) == (1, 1)
     assert verdict.problems == ["stored: 3 found, 1 missing, 0 not expected"]

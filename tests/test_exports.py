@@ -33,6 +33,7 @@ def test_both_faces_of_the_client_offer_the_same_names() -> None:
     assert set(jetspark.sync.__all__) == set(jetspark.__all__) - {"__version__", "serve", "serve_async", "sync"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module_name", MODULE_NAMES)
 def test_modules_import_and_hold_every_name_they_list(module_name: str) -> None:
     module = importlib.import_module(module_name)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jetspark.sync
+from jetspark import _build as build
 from jetspark.testing.processes import ServerProcess, free_ports, jetspark_server_command
 
 from .checks import ack_latency_us, check
@@ -74,6 +75,7 @@ def play(arguments: argparse.Namespace, folder: Path) -> int:
     try:
         url, address = f"nats://127.0.0.1:{ports[0]}", f"http://127.0.0.1:{ports[1]}/dashboard/"
         server.start()
+        say(f"jetspark {jetspark.__version__}, {build.DESCRIPTION}")
         say(f"the server runs at {url}, its dashboard at {address}")
         with errors_into(log):
             is_right = run(server, url, folder, arguments, address)
@@ -160,8 +162,8 @@ def report(
 ) -> bool:
     verdict = check(connection, shop, tables, all_orders)
     print()
-    for what, value in verdict.lines:
-        print(f"  {what:<28} {value}")
+    for what, value, note in verdict.lines:
+        print(f"  {what:<28} {value:<8} {note}".rstrip())
     sampled, median_us = ack_latency_us(connection)
     print(f"  {'acks sampled':<28} {sampled:,} (median {median_us / 1000:.1f} ms from delivery to ack)")
     print(f"  {'worked by':<28} " + ", ".join(f"{name} {done:,}" for name, done in sorted(shop.done_by.items())))

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 class Verdict:
     """The lines to print, and what is wrong."""
 
-    lines: list[tuple[str, str]] = field(default_factory=list)
+    # What, the number, and where it comes from if that is not plain.
+    lines: list[tuple[str, str, str]] = field(default_factory=list)
     duplicates: int = 0
     lost: int = 0
     problems: list[str] = field(default_factory=list)
 
-    def compare(self, what: str, found: list[str], expected: set[str]) -> None:
+    def compare(self, what: str, found: list[str], expected: set[str], note: str = "") -> None:
         """Each expected id once, and no other."""
         counts = Counter(found)
         self.duplicates += sum(count - 1 for count in counts.values())
@@ -32,7 +33,7 @@ class Verdict:
         self.lost += len(missing)
         if missing or strange or len(found) != len(expected):
             self.problems.append(f"{what}: {len(found)} found, {len(missing)} missing, {len(strange)} not expected")
-        self.lines.append((what, f"{len(found):,}"))
+        self.lines.append((what, f"{len(found):,}", note))
 
 
 def check(
@@ -42,17 +43,21 @@ def check(
     ids = {order["id"] for order in all_orders}
     verdict.compare("published and acknowledged", list(shop.published), ids)
     stored = read(connection, "ORDERS")
-    verdict.compare("stored", [row["id"] for subject, row in stored if subject == "ORDERS.new"], ids)
-    verdict.compare("processed", [row["id"] for subject, row in stored if subject == "ORDERS.processed"], ids)
+    new = [row["id"] for subject, row in stored if subject == "ORDERS.new"]
+    verdict.compare("stored", new, ids, "orders in the stream ORDERS")
+    done = [row["id"] for subject, row in stored if subject == "ORDERS.processed"]
+    verdict.compare("processed", done, ids, "results of the workers, in the same stream")
 
-    # New and processed ones; it began with the first and read on across the crash.
-    verdict.lines.append(("seen by the monitor", f"{shop.monitored:,}"))
+    # It began with the first message and read on across the crash.
+    verdict.lines.append(("seen by the monitor", f"{shop.monitored:,}", "orders and results"))
 
     sequences = {str(number) for number in range(1, 2 * len(all_orders) + 1)}
-    verdict.compare("archived rows", [str(sequence) for sequence in tables.archived()], sequences)
+    archived = [str(sequence) for sequence in tables.archived()]
+    verdict.compare("archived rows", archived, sequences, "orders and results, written by Spark")
 
     alerts = [row["id"] for _, row in read(connection, "ALERTS")]
-    verdict.compare("alerts", alerts, {order["id"] for order in all_orders if order["amount"] > ALERT_AMOUNT})
+    expected = {order["id"] for order in all_orders if order["amount"] > ALERT_AMOUNT}
+    verdict.compare("alerts", alerts, expected, f"orders above {ALERT_AMOUNT:,}, found by Spark")
     check_totals(verdict, [row for _, row in read(connection, "TOTALS")], all_orders)
     verdict.problems += [*shop.failures, *tables.failures()]
     return verdict
@@ -68,7 +73,7 @@ def check_totals(verdict: Verdict, totals: list[dict[str, Any]], all_orders: lis
         expected[order["country"]] += order["amount"]
     if found != expected:
         verdict.problems.append(f"totals: {dict(found)}, not {dict(expected)}")
-    verdict.lines.append(("totals by country", ", ".join(f"{name} {found[name]:,}" for name in sorted(found))))
+    verdict.lines.append(("totals by country", ", ".join(f"{name} {found[name]:,}" for name in sorted(found)), ""))
 
 
 def read(connection: jetspark.sync.Connection, stream: str) -> list[tuple[str, dict[str, Any]]]:

@@ -18,7 +18,7 @@ from .story import ALERT_AMOUNT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 ORDER = "id string, country string, amount long"
 STARTS = 5

@@ -29,6 +29,7 @@ STREAM_BODIES = [
     '{"name":"S","retention":null}',
     '{"name":"S","retention":""}',
     '{"name":"S","retention":{"a":1}}',
+    '{"name":"S","description":"\\ud800","max_msgs":"x"}',
     '{"name":"S","retention":"f\\"oo"}',
     '{"name":"S","storage":"x"}',
     '{"name":"S","storage":"Memory"}',

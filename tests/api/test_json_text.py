@@ -70,6 +70,7 @@ def test_offsets_are_counted_in_bytes(body: str, sentence: str) -> None:
     assert str(error.value) == sentence
 
 
+@pytest.mark.long
 @given(JSON_VALUES)
 def test_whatever_is_json_is_read_as_the_standard_library_reads_it(value: object) -> None:
     body = json.dumps(value).encode()

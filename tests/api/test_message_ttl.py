@@ -24,3 +24,10 @@ def test_less_than_a_second_or_nonsense_is_refused(text: str) -> None:
 
 def test_a_ttl_of_ages_still_fits_a_clock() -> None:
     assert parse_message_ttl("9" * 30) * 1_000_000_000 < 1 << 63
+
+
+def test_a_ttl_of_any_length_is_read_or_refused() -> None:
+    assert parse_message_ttl("0" * 5_000 + "7") == 7
+    assert parse_message_ttl("9" * 5_000) == parse_message_ttl("9" * 30)
+    with pytest.raises(ApiError):
+        parse_message_ttl("9" * 5_000 + "s")

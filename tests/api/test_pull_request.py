@@ -112,3 +112,32 @@ def test_any_body_is_read_or_refused_with_words(body: bytes) -> None:
 )
 def test_a_nak_may_carry_a_delay(body: bytes, delay_ns: int | None) -> None:
     assert parse_nak_delay(body) == delay_ns
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"id":"' + b"A" * 1_000_000 + b'"}',
+        b'{"' + b"A" * 1_000_000 + b'":1}',
+        b'{"id":"' + b'A" ' * 300_000 + b'"}',
+        b'{"id"' + b" " * 1_000_000 + b'"}',
+        b"{" + b'"A":"' * 200_000 + b"}",
+        b'{"batch":' + b"1" * 1_000_000 + b"}",
+        b'{"batch":' + b"1e" * 500_000 + b"}",
+        b'{"batch":1' + b"0" * 1_000_000 + b".5}",
+        b'{"x":' + b"[" * 500_000 + b"]" * 500_000 + b"}",
+        b'{"X":' + b'{"a":' * 150_000 + b"1" + b"}" * 150_000 + b"}",
+        b"1" * 1_000_000,
+        b"-" + b"0" * 1_000_000,
+    ],
+    ids=lambda body: body[:12].decode(),
+)
+def test_a_body_of_a_megabyte_is_read_or_refused_in_linear_time(body: bytes) -> None:
+    # Quadratic time would be an hour, and the test's time limit ends it.
+    assert parse_pull_request(body)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("text", [b"0s" * 400_000, b"1" * 1_000_000 + b"s", b"0." + b"1" * 1_000_000 + b"s"])
+def test_a_nak_delay_of_a_megabyte_is_read_in_linear_time(text: bytes) -> None:
+    assert parse_nak_delay(b"-NAK " + text) in (None, 0, 111_111_111)

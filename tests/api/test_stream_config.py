@@ -1,5 +1,7 @@
 """The stream configuration as a document."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -86,7 +88,8 @@ def test_a_full_configuration_survives_writing_and_reading() -> None:
 
 
 def test_lists_may_be_given_as_lists() -> None:
-    assert StreamConfig(name="S", subjects=["a"]) == StreamConfig(name="S", subjects=("a",))
+    given: Any = ["a"]
+    assert StreamConfig(name="S", subjects=given) == StreamConfig(name="S", subjects=("a",))
 
 
 def test_a_newer_servers_fields_and_words_survive_a_lenient_reading() -> None:

@@ -61,3 +61,11 @@ def test_random_numbers_are_asked_for_when_needed() -> None:
 def test_a_destination_may_not_use_a_wildcard_the_source_does_not_have() -> None:
     with pytest.raises(TransformError, match=r"wildcard index out of range in \$2: \[2\]"):
         check_mapping("a.*", "b.$2")
+
+
+@pytest.mark.parametrize(
+    "destination", ["{{wildcard(" * 90_000 + "}}", "{{" + " " * 1_000_000 + "}}", "$" + "1" * 1_000_000]
+)
+def test_a_destination_of_a_megabyte_is_refused_in_linear_time(destination: str) -> None:
+    with pytest.raises(TransformError):
+        check_mapping("a.*", destination)

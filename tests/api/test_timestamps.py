@@ -63,6 +63,7 @@ def test_what_is_not_a_time_is_refused(text: str) -> None:
         parse_time(text)
 
 
+@pytest.mark.long
 @given(NANOSECONDS, st.integers(min_value=-23 * 60, max_value=23 * 60))
 def test_every_time_survives_writing_and_reading(unix_ns: int, offset_minutes: int) -> None:
     if unix_ns < ZERO_TIME_NS + DAY:
@@ -133,6 +134,7 @@ def test_what_is_not_a_duration_is_refused_in_gos_words(text: str, words: str) -
         parse_duration(text)
 
 
+@pytest.mark.long
 @given(st.integers(min_value=-(1 << 63), max_value=(1 << 63) - 1))
 def test_every_duration_survives_writing_and_reading(duration_ns: int) -> None:
     assert parse_duration(format_duration(duration_ns)) == duration_ns

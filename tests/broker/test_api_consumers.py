@@ -314,6 +314,7 @@ def test_starts_out_of_reach_are_no_trouble(client: FakeConnection, start: dict[
     assert len(pull(client, 10)) == expected
 
 
+@pytest.mark.long
 @given(st.integers(0, 2**63 - 1))
 def test_the_digits_of_a_number_are_counted_without_writing_it(number: int) -> None:
     assert digits(number) == len(str(number))

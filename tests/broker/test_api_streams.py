@@ -2,6 +2,7 @@
 
 import pytest
 
+from jetspark.broker.options import BrokerOptions
 from jetspark.testing.broker_driver import BrokerDriver, FakeConnection
 
 
@@ -100,6 +101,7 @@ def test_names_and_infos_come_in_pages(client: FakeConnection) -> None:
     assert second["streams"][0]["config"]["name"] == "N256"
 
 
+@pytest.mark.long
 def test_subjects_come_in_pages_of_a_hundred_thousand(client: FakeConnection) -> None:
     make_stream(client, storage="memory")
     for _ in range(11):
@@ -199,7 +201,7 @@ def test_an_account_without_jetstream_is_told_so(driver: BrokerDriver, client: F
 
 
 def test_a_server_without_jetstream_has_no_responder() -> None:
-    def without_jetstream(options: object) -> None:
+    def without_jetstream(options: BrokerOptions) -> None:
         options.jetstream = False
 
     client = BrokerDriver(configure=without_jetstream).connect()
@@ -242,7 +244,7 @@ def test_a_first_sequence_that_leaves_no_room_is_refused(client: FakeConnection)
 
 
 def test_a_domain_answers_under_its_own_prefix() -> None:
-    def with_domain(options: object) -> None:
+    def with_domain(options: BrokerOptions) -> None:
         options.domain = "hub"
 
     client = BrokerDriver(configure=with_domain).connect()

@@ -313,8 +313,8 @@ def test_rollups_come_first_and_spare_what_the_batch_adds_later(storage: str) ->
 @STORAGES
 def test_a_stream_that_discards_new_needs_room_for_all(storage: str) -> None:
     client = BrokerDriver().connect()
-    config = {"discard": "new", "max_msgs": 2, "max_msgs_per_subject": 1, "discard_new_per_subject": True}
-    stream(client, storage=storage, allow_rollup_hdrs=True, **config)
+    config: dict[str, Any] = {"max_msgs": 2, "max_msgs_per_subject": 1, "discard_new_per_subject": True}
+    stream(client, storage=storage, allow_rollup_hdrs=True, discard="new", **config)
 
     part(client, "u", 1, subject="S.a")
     part(client, "u", 2, subject="S.b")

@@ -178,6 +178,7 @@ def test_copies_the_disk_refused_are_made_again(kind: str) -> None:
     assert shape(client, "S") == (4, 1, 4, [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(40))
 def test_a_crash_at_any_moment_never_loses_a_message_on_its_way(seed: int) -> None:
     rng = Random(seed)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jetspark.store.disk import APPEND, DiskOp
 from jetspark.testing.broker_driver import BrokerDriver, FakeConnection
 from jetspark.testing.memory_disk import MemoryDisk
 
@@ -297,13 +298,41 @@ def test_a_damaged_description_costs_one_stream_and_is_reported(
 ) -> None:
     make_stream(client)
     client.api("STREAM.CREATE.T", {"name": "T"})
-    disk.files[f"{STREAM_FOLDER}/meta.inf"][3] ^= 1
+    data = disk.files[f"{STREAM_FOLDER}/meta.inf"]
+    data[3] ^= 1
+    data[len(data) // 2 + 3] ^= 1
 
     driver.crash()
 
-    assert driver.connect().api("STREAM.NAMES")["streams"] == ["T"]
-    assert any("is not recovered" in notice for notice in driver.broker.notices)
+    again = driver.connect()
+    assert again.api("STREAM.INFO.T")["config"]["name"] == "T"
+    assert again.api("STREAM.INFO.S")["error"]["err_code"] == 10194
+    assert any("is offline" in notice for notice in driver.broker.notices)
     assert f"{STREAM_FOLDER}/meta.inf" in disk.files
+
+
+@pytest.mark.parametrize("described", ["stream", "consumer"])
+def test_one_flipped_bit_in_a_description_costs_nothing(
+    disk: MemoryDisk, driver: BrokerDriver, client: FakeConnection, described: str
+) -> None:
+    make_stream(client)
+    for number in range(100):
+        client.publish_acked("S.a", b"m%d" % number)
+    make_consumer(client)
+    path = f"{STREAM_FOLDER}/meta.inf" if described == "stream" else f"{STREAM_FOLDER}/obs/C/meta.inf"
+    data = bytes(disk.files[path])
+    disk.files[path][len(data) // 3] ^= 16
+
+    driver.crash()
+
+    # What every program does when it starts.
+    again = driver.connect()
+    make_stream(again)
+    make_consumer(again)
+    assert again.api("STREAM.INFO.S")["state"]["messages"] == 100
+    assert again.api("CONSUMER.INFO.S.C")["num_pending"] == 100
+    assert bytes(disk.files[path]) == data
+    assert any("one copy of its description was damaged" in notice for notice in driver.broker.notices)
 
 
 def test_names_hostile_to_file_systems_come_back(driver: BrokerDriver, client: FakeConnection) -> None:
@@ -366,3 +395,28 @@ def test_a_stream_that_never_held_anything_begins_where_its_settings_say_now(dri
     driver.restart()
 
     assert driver.connect().publish_acked("S.a")["seq"] == 999
+
+
+def test_a_message_over_no_limit_is_there_whatever_a_crash_left_of_the_next_one() -> None:
+    written_size, size = 1, 0
+    while size <= written_size:
+        disk = MemoryDisk()
+        driver = BrokerDriver(disk)
+        client = driver.connect()
+        make_stream(client, max_msgs=3, max_msgs_per_subject=1)
+        publish(client, "S.a", "S.b", "S.c")
+        driver.holds_commits = True
+        client.start_request("S.b", b"the newer one")
+        commit = driver._commit
+        assert commit is not None
+        # The record of the new message and that of the old one's removal are one write.
+        [written] = [op for op in commit.ops if op.kind == APPEND]
+        written_size = len(written.data)
+        disk.perform(DiskOp(APPEND, written.path, written.data[:size]))
+        driver.holds_commits = False
+        driver.crash()
+
+        subjects = driver.connect().api("STREAM.INFO.S", {"subjects_filter": ">"})["state"]["subjects"]
+
+        assert subjects == {"S.a": 1, "S.b": 1, "S.c": 1}, size
+        size += 1

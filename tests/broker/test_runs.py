@@ -142,6 +142,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.long
 @given(pieces=st.lists(PIECES, min_size=1, max_size=12), size=st.integers(1, 400))
 def test_the_same_bytes_in_any_pieces_do_the_same(pieces: list[bytes], size: int) -> None:
     def told(*, at_once: bool) -> Any:

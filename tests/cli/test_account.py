@@ -35,6 +35,7 @@ def test_info_tells_what_streams_have_reserved(jetspark: Jetspark, bucket: str) 
     assert re.search(r"Memory: [^\n]* of Unlimited \([\d.]+ GiB reserved\)", shown), shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["jetspark", pytest.param("nats-server", marks=pytest.mark.oracle)])
 def test_info_says_whether_the_account_is_the_system_s(kind: str, tmp_path: Path) -> None:
     command = server_command(kind)
@@ -47,6 +48,7 @@ def test_info_says_whether_the_account_is_the_system_s(kind: str, tmp_path: Path
         assert "System Account: true" in jetspark("account", "info", "--user", "sys", "--password", "pw")
 
 
+@pytest.mark.long
 def test_info_without_jetstream_says_so_and_is_no_failure(tmp_path: Path) -> None:
     command = server_command("jetspark")
     assert command is not None
@@ -73,6 +75,7 @@ def test_report_counts_what_consumers_have_left(jetspark: Jetspark, bucket: str)
         js.delete_stream(bucket)
 
 
+@pytest.mark.long
 def test_the_connections_of_an_account_are_shown_with_what_they_did(jetspark: Jetspark, bucket: str) -> None:
     with connect(jetspark.url, name=f"{bucket}-busy") as busy, connect(jetspark.url, name=f"{bucket}-idle") as idle:
         for number in range(3):
@@ -97,6 +100,7 @@ def test_the_connections_of_an_account_are_shown_with_what_they_did(jetspark: Je
     assert "Top 1 Connections out of 1 by subs" in shown
 
 
+@pytest.mark.long
 def test_the_traffic_of_an_account_is_shown_by_server(jetspark: Jetspark) -> None:
     [row] = jetspark.json("account", "report", "statistics")
 
@@ -108,6 +112,7 @@ def test_the_traffic_of_an_account_is_shown_by_server(jetspark: Jetspark) -> Non
     assert f"{row['server']['id'][:12]}.." in shown
 
 
+@pytest.mark.long
 def test_a_backup_of_all_streams_restores_on_a_fresh_server(tmp_path: Path) -> None:
     command = server_command("jetspark")
     assert command is not None

@@ -41,6 +41,7 @@ def latency_keys(document: dict[str, Any]) -> list[str]:
     return [name for name in document["latency"] if name.endswith("_us")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_counts_every_message_and_has_percentiles(jetspark: Jetspark, kind: str) -> None:
     with connect(jetspark.url) as connection:
@@ -55,6 +56,7 @@ def test_every_kind_counts_every_message_and_has_percentiles(jetspark: Jetspark,
         assert connection.jetstream().stream_names() == before
 
 
+@pytest.mark.long
 def test_sub_counts_what_is_published_meanwhile(ours: Jetspark) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "jetspark.cli.main", "bench", "sub", "b.sub", "--msgs", "200", "--size", "5", "--json"],
@@ -83,6 +85,7 @@ def served(jetspark: Jetspark, subject: str) -> None:
             return
 
 
+@pytest.mark.long
 def test_service_requests_are_timed_and_served(jetspark: Jetspark) -> None:
     with Background(jetspark, "bench", "service", "serve", "b.svc", "--msgs", "201", ready="201 messages") as serving:
         served(jetspark, "b.svc")
@@ -96,6 +99,7 @@ def test_service_requests_are_timed_and_served(jetspark: Jetspark) -> None:
     assert "201 messages in " in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clients", ["1", "2"])
 def test_ctrl_c_ends_serving_with_what_was_served(ours: Jetspark, clients: str) -> None:
     arguments = ("bench", "service", "serve", "b.end", "--clients", clients)
@@ -108,6 +112,7 @@ def test_ctrl_c_ends_serving_with_what_was_served(ours: Jetspark, clients: str) 
     assert "51 messages in " in output
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("clients", ["1", "2"])
 def test_requests_that_nobody_serves_say_how_to_serve_them(ours: Jetspark, clients: str) -> None:
     result = ours.run("bench", "service", "request", "b.nobody", "--msgs", "5", "--clients", clients)
@@ -127,6 +132,7 @@ DURATION_KINDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", DURATION_KINDS)
 def test_a_duration_ends_the_run_instead_of_a_number(ours: Jetspark, kind: str) -> None:
     # Slowed down so much that only the clock can have ended it.
@@ -138,6 +144,7 @@ def test_a_duration_ends_the_run_instead_of_a_number(ours: Jetspark, kind: str) 
     assert document["elapsed_s"] >= 0.3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["js consume", "js fetch", "js ordered", "js get sync", "js get batch"])
 def test_a_reader_may_take_its_time(ours: Jetspark, kind: str) -> None:
     arguments = [*KINDS[kind], "--msgs", "20", "--sleep", "10ms"]
@@ -161,6 +168,7 @@ def test_atomic_batches_have_message_ids_when_asked(jetspark: Jetspark, name: st
     assert len(ids) == 20
 
 
+@pytest.mark.long
 def test_at_a_terminal_a_duration_has_a_bar_with_rate_and_time_left(ours: Jetspark) -> None:
     session = at_terminal(ours, "bench", "pub", "b.bar", "--duration", "3s")
 
@@ -169,6 +177,7 @@ def test_at_a_terminal_a_duration_has_a_bar_with_rate_and_time_left(ours: Jetspa
     assert re.search(r"[\d,]+ of [\d,]+ +[\d,]+ messages/s +left +0:00:0", session.screen)
 
 
+@pytest.mark.long
 def test_several_clients_run_for_a_duration_and_never_use_the_same_key(ours: Jetspark) -> None:
     arguments = ("bench", "kv", "put", "--bucket", "TIMED", "--clients", "2", "--duration", "300ms", "--history", "2")
     document = ours.json(*arguments)
@@ -180,6 +189,7 @@ def test_several_clients_run_for_a_duration_and_never_use_the_same_key(ours: Jet
     assert len(keys) == document["count"]
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_a_benchmark_with_several_clients(ours: Jetspark) -> None:
     arguments = ("bench", "pub", "b.stopped", "--clients", "2", "--duration", "5m", "--throughput", "100")
     with (
@@ -192,6 +202,7 @@ def test_ctrl_c_ends_a_benchmark_with_several_clients(ours: Jetspark) -> None:
         assert running.process.wait(20) == 130
 
 
+@pytest.mark.long
 def test_batched_gets_pick_the_messages_of_a_subject(ours: Jetspark) -> None:
     publish = ("bench", "js", "pub", "async", "b.pick", "--stream", "PICK", "--create", "--msgs", "40")
     ours(*publish, "--multisubject", "--multisubjectmax", "4")
@@ -227,6 +238,7 @@ def test_the_result_for_people_has_rates_percentiles_and_charts(ours: Jetspark) 
     assert "Starting js pub sync on b.x: 50 messages, 128 B each, 1 client" in result.stderr
 
 
+@pytest.mark.long
 def test_several_clients_share_the_work_in_processes_of_their_own(ours: Jetspark) -> None:
     published = ours.json(
         "bench", "js", "pub", "async", "b.many", "--stream", "MANY", "--create", "--msgs", "1001", "--clients", "2"
@@ -237,6 +249,7 @@ def test_several_clients_share_the_work_in_processes_of_their_own(ours: Jetspark
     assert len(published["clients_msgs_per_sec"]) == len(consumed["clients_msgs_per_sec"]) == 2
 
 
+@pytest.mark.long
 def test_a_client_process_that_fails_ends_the_benchmark_with_its_reason(ours: Jetspark) -> None:
     ours("bench", "kv", "put", "--bucket", "FEW", "--msgs", "10")
 
@@ -315,6 +328,7 @@ def test_a_missing_stream_is_exit_code_4_and_says_to_create_it(ours: Jetspark) -
     assert "--create" in result.stderr
 
 
+@pytest.mark.long
 def test_too_few_messages_end_with_what_came(ours: Jetspark) -> None:
     ours("bench", "js", "pub", "sync", "b.few", "--stream", "TOOFEW", "--create", "--msgs", "10")
 

@@ -55,6 +55,7 @@ def bash(ours: Jetspark, tmp_path: Path) -> Bash:
     return Bash(ours, tmp_path / "bin")
 
 
+@pytest.mark.long
 def test_nouns_verbs_and_options_are_offered(bash: Bash) -> None:
     nouns, verbs, options, kinds = bash.offers('""', "kv re", "kv get B K --r", "bench js pub a")
 
@@ -64,6 +65,7 @@ def test_nouns_verbs_and_options_are_offered(bash: Bash) -> None:
     assert kinds == ["async", "atomic"]
 
 
+@pytest.mark.long
 def test_names_on_the_server_are_offered(bash: Bash, ours: Jetspark) -> None:
     ours("kv", "add", "COMPLETED")
     ours("kv", "put", "COMPLETED", "user.a", "1")
@@ -87,6 +89,7 @@ def test_names_on_the_server_are_offered(bash: Bash, ours: Jetspark) -> None:
     assert offered == wanted
 
 
+@pytest.mark.long
 def test_nothing_is_offered_and_nothing_is_said_when_no_server_answers(bash: Bash) -> None:
     assert bash.offers('kv get --server nats://127.0.0.1:1 ""', "kv add COMP") == [[], []]
 

@@ -229,6 +229,7 @@ def test_next_pulls_for_the_only_priority_group(stream: Jetspark, name: str) -> 
     assert enough == "message 1\n"
 
 
+@pytest.mark.long
 def test_sub_shows_the_messages_of_a_pull_consumer_and_takes_no_more(stream: Jetspark, name: str) -> None:
     stream("consumer", "add", name, "C", "--pull")
 
@@ -240,6 +241,7 @@ def test_sub_shows_the_messages_of_a_pull_consumer_and_takes_no_more(stream: Jet
     assert stream("consumer", "sub", name, "C", "--wait", "200ms", "--raw") == "message 3\nmessage 4\nmessage 5\n"
 
 
+@pytest.mark.long
 def test_sub_shows_the_messages_of_a_push_consumer(stream: Jetspark, name: str) -> None:
     stream("consumer", "add", name, "C", "--target", f"to.{name}", "--deliver-group", "g", "--ack", "explicit")
 

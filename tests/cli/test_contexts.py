@@ -180,6 +180,7 @@ def test_a_proxy_in_a_context_is_refused_rather_than_passed_by(here: Jetspark, t
     assert "uses socks_proxy" in result.stderr
 
 
+@pytest.mark.long
 def test_a_password_is_asked_by_the_server_and_given_by_the_line(tmp_path: Path) -> None:
     command = server_command("jetspark")
     assert command is not None

@@ -77,6 +77,7 @@ def test_what_cannot_be_counted_says_why(ours: Jetspark, line: list[str], exit_c
     assert told.format("COUNTS") in result.stderr
 
 
+@pytest.mark.long
 def test_a_counter_that_is_not_named_is_asked_for(ours: Jetspark, name: str) -> None:
     ours("stream", "add", name, "--subjects", f"{name}.>", "--storage", "memory", "--allow-counter", "--defaults")
 

@@ -44,6 +44,7 @@ def listening(jetspark: Jetspark, *arguments: str) -> Iterator[subprocess.Popen[
             process.kill()
 
 
+@pytest.mark.long
 def test_advisories_and_sampled_acks_arrive_as_documents(jetspark: Jetspark, bucket: str) -> None:
     with (
         listening(
@@ -69,6 +70,7 @@ def test_advisories_and_sampled_acks_arrive_as_documents(jetspark: Jetspark, buc
     assert process.returncode == 0
 
 
+@pytest.mark.long
 def test_an_event_may_come_as_a_cloud_event(jetspark: Jetspark, bucket: str) -> None:
     with (
         listening(jetspark, "--cloudevent", "--filter", rf"stream_action.*{bucket}", "--count", "1") as process,

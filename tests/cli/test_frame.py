@@ -97,6 +97,7 @@ EXIT_CODES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "exit_code", "told"), EXIT_CODES, ids=lambda value: " ".join(value) if isinstance(value, list) else None
 )
@@ -138,6 +139,7 @@ def test_a_noun_without_its_packages_says_what_to_install(monkeypatch: pytest.Mo
     assert "pip install 'jetspark[server]'" in result.stderr
 
 
+@pytest.mark.long
 def test_a_pipe_gets_no_colours_and_no_folded_lines(ours: Jetspark) -> None:
     ours("stream", "add", "WIDE", "--subjects", "WIDE", "--storage", "memory", "--description", "word " * 60)
     line = [sys.executable, "-m", "jetspark.cli.main", "stream", "ls"]
@@ -149,6 +151,7 @@ def test_a_pipe_gets_no_colours_and_no_folded_lines(ours: Jetspark) -> None:
     assert ("word " * 60).strip() in shown.stdout
 
 
+@pytest.mark.long
 def test_a_terminal_gets_colours_unless_told_otherwise(ours: Jetspark) -> None:
     ours("stream", "add", "BOLD", "--subjects", "BOLD", "--storage", "memory")
 
@@ -160,6 +163,7 @@ def test_a_terminal_gets_colours_unless_told_otherwise(ours: Jetspark) -> None:
     assert "Information for Stream BOLD" in plain.screen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", ["option", "environment", "context"])
 def test_a_colour_scheme_draws_tables_and_labels(ours: Jetspark, tmp_path: Path, told: str) -> None:
     ours("stream", "add", "PAINTED", "--subjects", "PAINTED", "--storage", "memory")
@@ -185,6 +189,7 @@ def test_a_scheme_may_be_a_way_to_draw_tables_and_must_be_known(ours: Jetspark) 
     assert ours.run("stream", "ls", "--colors", "plaid").exit_code == errors.USAGE
 
 
+@pytest.mark.long
 def test_missing_arguments_are_asked_for_at_a_terminal(ours: Jetspark) -> None:
     session = at_terminal(ours, "stream", "add", typed="ASKED\nasked.a,asked.b\nmemory\n3\n")
 
@@ -198,6 +203,7 @@ def test_missing_arguments_are_asked_for_at_a_terminal(ours: Jetspark) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_stream_is_chosen_from_a_list_by_name_or_number(ours: Jetspark) -> None:
     ours("stream", "add", "CHOSEN", "--subjects", "CHOSEN", "--storage", "memory")
 
@@ -208,6 +214,7 @@ def test_a_stream_is_chosen_from_a_list_by_name_or_number(ours: Jetspark) -> Non
     assert "Information for Stream CHOSEN" in session.screen
 
 
+@pytest.mark.long
 def test_progress_is_shown_at_a_terminal_with_rate_and_time_left(ours: Jetspark, tmp_path: Path) -> None:
     ours("stream", "add", "LONG", "--subjects", "LONG", "--storage", "memory")
 
@@ -248,10 +255,12 @@ def test_the_api_prefix_of_the_line_is_used(ours: Jetspark) -> None:
     assert "check --js-domain" in result.stderr
 
 
+@pytest.mark.long
 def test_an_interrupted_command_ends_with_its_own_exit_code(ours: Jetspark) -> None:
     with Background(ours, "sub", "quiet.place", ready="Subscribing on quiet.place") as running:
         running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(20) == errors.INTERRUPTED
+        _, said = running.process.communicate(timeout=20)
+        assert running.process.returncode == errors.INTERRUPTED, said
 
 
 def test_a_file_that_cannot_be_written_is_named(ours: Jetspark, bucket: str, tmp_path: Path) -> None:
@@ -292,6 +301,7 @@ def test_the_files_of_a_context_may_begin_at_home(ours: Jetspark, tmp_path: Path
     assert f"--creds {tmp_path}/mine.creds cannot be read" in ours.run("--context", "home", "stream", "ls").stderr
 
 
+@pytest.mark.long
 def test_ctrl_c_at_a_question_is_an_interruption_and_nothing_is_done(ours: Jetspark, bucket: str) -> None:
     ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
 
@@ -302,6 +312,7 @@ def test_ctrl_c_at_a_question_is_an_interruption_and_nothing_is_done(ours: Jetsp
     assert ours.run("stream", "info", bucket).exit_code == 0
 
 
+@pytest.mark.long
 def test_a_table_wider_than_the_terminal_becomes_a_sheet_for_each_row(ours: Jetspark, bucket: str) -> None:
     ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
     ours("consumer", "add", bucket, "DISPATCH", "--pull", "--defaults")
@@ -316,6 +327,7 @@ def test_a_table_wider_than_the_terminal_becomes_a_sheet_for_each_row(ours: Jets
     assert "│" not in narrow
 
 
+@pytest.mark.long
 def test_a_progress_bar_is_one_line(ours: Jetspark, bucket: str) -> None:
     ours("stream", "add", bucket, "--subjects", bucket, "--defaults")
 

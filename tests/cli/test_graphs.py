@@ -105,6 +105,7 @@ def test_in_a_pipe_a_look_is_a_line(jetspark: Jetspark, consumer: str) -> None:
     assert all("delivered: 0.0/s  acknowledged: 0.0/s  waiting for ack: 0  pending: 5" in one for one in lines)
 
 
+@pytest.mark.long
 def test_what_is_pulled_and_acknowledged_shows_as_rates(jetspark: Jetspark, consumer: str) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "jetspark.cli.main", "consumer", "graph", consumer, "C", "-d", "50ms", "--json"],
@@ -127,6 +128,7 @@ def test_what_is_pulled_and_acknowledged_shows_as_rates(jetspark: Jetspark, cons
     assert acked["acked_per_sec"] > 0
 
 
+@pytest.mark.long
 def test_at_a_terminal_four_plots_fill_the_screen(jetspark: Jetspark, consumer: str) -> None:
     session = at_terminal(jetspark, "consumer", "graph", consumer, "C", "--count", "2", "--interval", "10ms")
 
@@ -147,6 +149,7 @@ def test_a_stream_is_graphed_a_line_or_a_document_a_look(jetspark: Jetspark, con
     assert json.loads(documents) == {"stream": consumer, "messages": 5, "removed_per_sec": 0, "stored_per_sec": 0}
 
 
+@pytest.mark.long
 def test_at_a_terminal_a_stream_has_three_plots(jetspark: Jetspark, consumer: str) -> None:
     session = at_terminal(jetspark, "stream", "graph", consumer, "--count", "2", "--interval", "10ms")
 

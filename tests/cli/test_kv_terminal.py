@@ -7,6 +7,7 @@ from tests.cli.conftest import Jetspark
 from tests.cli.terminal import at_terminal
 
 
+@pytest.mark.long
 def test_the_bucket_and_the_key_are_asked_for(ours: Jetspark) -> None:
     ours("kv", "add", "ASKED")
     ours("kv", "put", "ASKED", "colour", "blue")
@@ -18,6 +19,7 @@ def test_the_bucket_and_the_key_are_asked_for(ours: Jetspark) -> None:
     assert "ASKED > colour revision: 1" in session.screen
 
 
+@pytest.mark.long
 def test_a_delete_that_is_not_confirmed_does_nothing(ours: Jetspark) -> None:
     ours("kv", "add", "KEPT_KEYS")
     ours("kv", "put", "KEPT_KEYS", "k", "v")
@@ -29,6 +31,7 @@ def test_a_delete_that_is_not_confirmed_does_nothing(ours: Jetspark) -> None:
     assert ours("kv", "get", "KEPT_KEYS", "k", "--raw") == "v"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("no_color", "coloured"), [("1", False), ("", True)])
 def test_colours_are_for_terminals_without_no_color(ours: Jetspark, no_color: str, coloured: bool) -> None:
     ours("kv", "add", "COLOURS")

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -31,8 +32,13 @@ def test_help_names_the_server() -> None:
 )
 def test_the_server_gets_its_arguments_as_typed(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
     received: list[list[str]] = []
-    edge = ModuleType("jetspark.server.run")
-    edge.main = lambda argv: received.append(argv) or 7
+
+    def serve(argv: list[str]) -> int:
+        received.append(argv)
+        return 7
+
+    edge: Any = ModuleType("jetspark.server.run")
+    edge.main = serve
     monkeypatch.setitem(sys.modules, "jetspark.server.run", edge)
 
     result = CliRunner().invoke(cli, ["server", *arguments])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Jetspark
 from tests.cli.terminal import Background
 
-from jetspark.sync import connect
+from jetspark.sync import Msg, connect
 
 
 @pytest.fixture
@@ -83,6 +84,7 @@ def test_a_scheduled_message_carries_its_schedule(stream: Jetspark, name: str) -
     assert stream.run("pub", f"{name}.plan", "x", "--schedule-dest", "y").exit_code == 2
 
 
+@pytest.mark.long
 def test_a_subscriber_sees_headers_replies_and_data(jetspark: Jetspark, name: str) -> None:
     with Background(jetspark, "sub", f"{name}.>", "--count", "2", ready=f"Subscribing on {name}.>") as running:
         jetspark("pub", f"{name}.a", "hello", "-H", "X:y", "--reply", "answers")
@@ -94,6 +96,7 @@ def test_a_subscriber_sees_headers_replies_and_data(jetspark: Jetspark, name: st
     )
 
 
+@pytest.mark.long
 def test_several_subjects_and_a_queue_are_one_subscription(jetspark: Jetspark, name: str) -> None:
     line = ("sub", f"{name}.a", f"{name}.b", "--queue", "workers", "--count", "2", "--subjects-only")
     with Background(jetspark, *line, ready=f"Subscribing on {name}.a, {name}.b in group workers") as running:
@@ -104,6 +107,7 @@ def test_several_subjects_and_a_queue_are_one_subscription(jetspark: Jetspark, n
     assert sorted(shown.split()) == [f"{name}.a", f"{name}.b"]
 
 
+@pytest.mark.long
 def test_a_stream_is_read_from_where_it_is_told(stream: Jetspark, name: str) -> None:
     for number, word in enumerate(["a", "b", "a", "b"], 1):
         stream("pub", f"{name}.{word}", f"message {number}", "--quiet")
@@ -159,6 +163,7 @@ def test_a_subject_of_no_stream_cannot_be_read_back(jetspark: Jetspark) -> None:
     assert jetspark.run("sub", "x", "--all", "--new").exit_code == 2
 
 
+@pytest.mark.long
 def test_a_request_gets_the_reply_of_a_body_an_echo_or_a_command(jetspark: Jetspark, name: str) -> None:
     body = ("reply", f"{name}.body", "pong {{Count}} {{Request}}", "--count", "2", "-H", "R:1")
     with Background(jetspark, *body, ready="Listening on") as running:
@@ -183,10 +188,15 @@ def test_a_request_gets_the_reply_of_a_body_an_echo_or_a_command(jetspark: Jetsp
     assert ran == "london-$NATS; rm -rf x-\n"
 
 
+def answering(reply: str) -> Callable[[Msg], None]:
+    return lambda message: message.respond(reply)
+
+
+@pytest.mark.long
 def test_a_request_may_wait_for_several_replies(jetspark: Jetspark, name: str) -> None:
     with connect(jetspark.url) as connection:
         for number in (1, 2, 3):
-            connection.subscribe(name, callback=lambda message, n=number: message.respond(f"reply {n}"))
+            connection.subscribe(name, callback=answering(f"reply {number}"))
         connection.flush()
         two = jetspark("req", name, "x", "--replies", "2", "--raw")
         all_of_them = jetspark("req", name, "x", "--replies", "0", "--timeout", "500ms", "--raw")

@@ -148,6 +148,7 @@ def test_a_consumer_report_has_levels_and_no_leaders_on_one_server(jetspark: Jet
     assert "RAFT Leader Report" not in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("every", [True, False])
 def test_streams_of_buckets_are_offered_only_when_all_are_asked_for(ours: Jetspark, name: str, every: bool) -> None:
     ours("stream", "add", name, "--subjects", name, "--storage", "memory", "--defaults")

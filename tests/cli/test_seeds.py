@@ -102,6 +102,7 @@ def test_messages_with_the_same_id_are_stored_once(orders: Jetspark) -> None:
     run_lines(orders, DEDUPLICATION)
 
 
+@pytest.mark.long
 def test_a_consumer_follows_what_is_acknowledged(orders: Jetspark) -> None:
     orders("consumer", "add", "ORDERS", "DISPATCH", "--pull", "--filter", "ORDERS.processed", "--wait", "200ms")
 
@@ -114,6 +115,7 @@ def test_a_consumer_starts_where_it_is_told(orders: Jetspark) -> None:
     run_lines(orders, STARTS)
 
 
+@pytest.mark.long
 def test_an_ephemeral_consumer_pushes_the_last_message_to_a_subscriber(orders: Jetspark) -> None:
     orders("pub", "ORDERS.processed", "order 1")
     line = (
@@ -129,6 +131,7 @@ def test_an_ephemeral_consumer_pushes_the_last_message_to_a_subscriber(orders: J
     assert "order 1" in received
 
 
+@pytest.mark.long
 def test_a_subscriber_with_timestamps_sees_what_is_replayed(orders: Jetspark) -> None:
     with Background(
         orders, "sub", "-t", "out.original", "--count", "3", ready="Subscribing on out.original"
@@ -149,6 +152,7 @@ def test_a_sampled_consumer_says_so(orders: Jetspark) -> None:
     run_lines(orders, [("nats consumer info ORDERS NEW", ["Sampling Rate: 80"])])
 
 
+@pytest.mark.long
 def test_a_purge_asks_the_person_at_the_terminal(orders: Jetspark) -> None:
     orders("pub", "ORDERS.new", "x")
 

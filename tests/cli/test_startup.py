@@ -41,6 +41,7 @@ def modules_of(jetspark: Jetspark, *arguments: str) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "own_max"),
     [

@@ -259,6 +259,7 @@ def test_a_backup_without_consumers_leaves_them_behind(jetspark: Jetspark, name:
     assert jetspark("consumer", "ls", name, "--names") == ""
 
 
+@pytest.mark.long
 def test_a_copy_has_the_settings_and_when_asked_the_messages(stream: Jetspark, name: str) -> None:
     for suffix in ("2", "3"):
         stream.run("stream", "rm", name + suffix, "--force")

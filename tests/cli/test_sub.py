@@ -45,6 +45,7 @@ def answer(connection: Connection, subject: str) -> None:
     connection.flush()
 
 
+@pytest.mark.long
 def test_requests_are_shown_with_their_replies(jetspark: Jetspark, name: str) -> None:
     with (
         Background(jetspark, "sub", f"{name}.*", "--match-replies", "--count", "2", ready="Matching replies") as shown,
@@ -91,6 +92,7 @@ def test_what_is_never_matched_is_given_up_for_what_is_newer(monkeypatch: pytest
     assert matcher.reply(said("_INBOX.2")) is not None
 
 
+@pytest.mark.long
 def test_a_matched_reply_is_a_part_of_the_document_and_a_file_of_its_own(
     ours: Jetspark, name: str, tmp_path: Path
 ) -> None:
@@ -111,6 +113,7 @@ def test_a_matched_reply_is_a_part_of_the_document_and_a_file_of_its_own(
     assert ours.run(*arguments, "--stream", name).exit_code == 2
 
 
+@pytest.mark.long
 def test_a_work_queue_is_shown_and_nothing_is_taken_from_it(jetspark: Jetspark, name: str) -> None:
     work_queue(jetspark, name)
 
@@ -124,6 +127,7 @@ def test_a_work_queue_is_shown_and_nothing_is_taken_from_it(jetspark: Jetspark, 
     assert jetspark("consumer", "ls", name, "--names") == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("start", "wanted"),
     [
@@ -144,6 +148,7 @@ def test_gets_begin_where_they_are_told_to(jetspark: Jetspark, name: str, start:
     assert [one["data"] for one in shown] == wanted
 
 
+@pytest.mark.long
 def test_gets_go_on_with_what_comes_later(jetspark: Jetspark, name: str) -> None:
     work_queue(jetspark, name)
     arguments = ("sub", "--stream", name, "--direct", "--new", "--count", "1")
@@ -157,6 +162,7 @@ def test_gets_go_on_with_what_comes_later(jetspark: Jetspark, name: str) -> None
     assert jetspark.run("sub", "--stream", name, "--direct", "--durable", "D").exit_code == 2
 
 
+@pytest.mark.long
 def test_files_of_a_stream_s_messages_have_their_sequences(ours: Jetspark, name: str, tmp_path: Path) -> None:
     work_queue(ours, name)
 
@@ -165,6 +171,7 @@ def test_files_of_a_stream_s_messages_have_their_sequences(ours: Jetspark, name:
     assert sorted(path.name for path in (tmp_path / "dump").iterdir()) == ["2.json", "3.json"]
 
 
+@pytest.mark.long
 def test_messages_are_counted_by_subscription_with_their_bytes(ours: Jetspark, name: str) -> None:
     arguments = ("sub", f"{name}.r.*", f"{name}.q.>", "--report-subscriptions", "--count", "3")
     with Background(ours, *arguments, ready="Subscribing on") as shown:
@@ -189,6 +196,7 @@ def test_ctrl_c_shows_what_was_counted(as_json: bool, capsys: pytest.CaptureFixt
     assert json.loads(out) == {"a.1": 1} if as_json else "a.1" in out
 
 
+@pytest.mark.long
 def test_rates_are_drawn_a_look_a_second_and_the_last_when_it_ends(ours: Jetspark, name: str) -> None:
     arguments = ("sub", f"{name}.a", f"{name}.b", "--graph", "--count", "3")
     with Background(ours, *arguments, ready="Subscribing on") as shown:
@@ -202,6 +210,7 @@ def test_rates_are_drawn_a_look_a_second_and_the_last_when_it_ends(ours: Jetspar
     assert ours.run("sub", "a", "b", "c", "d", "e", "--graph").exit_code == 2
 
 
+@pytest.mark.long
 def test_at_a_terminal_the_rates_are_plots(ours: Jetspark, name: str) -> None:
     work_queue(ours, name)
 
@@ -212,6 +221,7 @@ def test_at_a_terminal_the_rates_are_plots(ours: Jetspark, name: str) -> None:
     assert "Message Rates" in session.screen
 
 
+@pytest.mark.long
 def test_silence_ends_a_count_as_it_ends_a_subscription(ours: Jetspark, name: str) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "jetspark.cli.main", "sub", name, "--report-subjects", "--wait", "300ms"],

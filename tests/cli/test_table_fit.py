@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.conftest import Jetspark
@@ -27,6 +28,7 @@ def longest_word(column: Sequence[str]) -> int:
     return min(WORD_WIDTH_MAX, max(len(word) for cell in column for word in cell.split()))
 
 
+@pytest.mark.long
 @given(tables, st.integers(10, 200))
 def test_a_table_is_within_the_terminal_and_breaks_long_names_only(
     made: tuple[list[str], list[list[str]]], width: int
@@ -67,6 +69,7 @@ def test_in_a_narrow_terminal_first_empty_columns_go_then_words_move_then_lines(
     assert nothing is None
 
 
+@pytest.mark.long
 def test_a_report_has_whole_words_at_a_usual_terminal(ours: Jetspark, name: str) -> None:
     ours("stream", "add", name, "--subjects", name, "--storage", "memory", "--defaults")
     for consumer in ("ONE", "TWO"):

@@ -105,6 +105,7 @@ def test_addresses_are_looked_up_when_asked() -> None:
     assert hosts(lookup=True)[0].rpartition(":")[0] == socket.gethostbyaddr("127.0.0.1")[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["jetspark", pytest.param("nats-server", marks=pytest.mark.oracle)])
 def test_a_server_is_asked_by_its_name_through_the_system_account(kind: str, tmp_path: Path) -> None:
     command = server_command(kind)
@@ -177,6 +178,7 @@ def test_files_are_no_monitoring_address(ours: Jetspark) -> None:
     assert ours.run("top", "file:///etc/hosts").exit_code == 2
 
 
+@pytest.mark.long
 def test_headings_and_numbers_are_whole_in_a_usual_terminal(our_server: ServerProcess, ours: Jetspark) -> None:
     with connect(ours.url, name="a name that is longer than its column has room for"):
         screen = at_terminal(ours, "top", str(our_server.monitor_port), "--once", COLUMNS="100").screen

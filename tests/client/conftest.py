@@ -13,16 +13,17 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from client.peer import ScriptedPeer
-from client.proxy import ChaosProxy
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.errors import JetsparkError
 from jetspark.testing.processes import server_command
+from tests.client.peer import ScriptedPeer
+from tests.client.proxy import ChaosProxy
 
 OURS = "jetspark"
 THEIRS = "nats-server"
@@ -101,6 +102,10 @@ class NatsServer:
         self.process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
@@ -142,11 +147,11 @@ def url(shared_server: NatsServer) -> str:
 
 
 @pytest.fixture
-def make_server(server_kind: str, tmp_path: Path) -> Iterator[type[NatsServer]]:
+def make_server(server_kind: str, tmp_path: Path) -> Iterator[Callable[..., NatsServer]]:
     """Servers of a test's own: `make_server(config=...)`, already started, stopped afterwards."""
     made: list[NatsServer] = []
 
-    def make(*arguments: str, **options: object) -> NatsServer:
+    def make(*arguments: str, **options: Any) -> NatsServer:
         folder = tmp_path / f"server{len(made)}"
         server = NatsServer(folder, *arguments, kind=server_kind, **options)
         made.append(server)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from client.waiting import give_way
+from tests.client.waiting import give_way
 
 INFO = (
     b'INFO {"server_id":"peer","version":"2.15.1","proto":1,"headers":true,"max_payload":1048576,"jetstream":true}\r\n'

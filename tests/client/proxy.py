@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 
-from client.waiting import give_way
+from tests.client.waiting import give_way
 
 FAULTS = ("cut", "cut inside", "stall", "garble")
 
@@ -20,6 +20,9 @@ class ChaosProxy:
         self._dice = random.Random(seed)
         self.calm = True
         self._is_shut = False
+        # While set, what the server says, or the client, gets lost.
+        self.loses_answers = False
+        self.loses_requests = False
         self.faults: list[str] = []
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,8 +80,8 @@ class ChaosProxy:
             (await dialling)[1].transport.abort()
             raise
         pumps = [
-            asyncio.create_task(self._pump(reader, up_writer)),
-            asyncio.create_task(self._pump(up_reader, writer)),
+            asyncio.create_task(self._pump(reader, up_writer, is_answer=False)),
+            asyncio.create_task(self._pump(up_reader, writer, is_answer=True)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -89,9 +92,11 @@ class ChaosProxy:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, is_answer: bool) -> None:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(self._dice.choice([64, 1000, 65536])):
+                if self.loses_answers if is_answer else self.loses_requests:
+                    continue
                 fault = "" if self.calm else self._dice.choice(self._choices)
                 if fault:
                     self.faults.append(fault)

@@ -12,7 +12,7 @@ from jetspark.protocol.nuid import Nuid
 
 
 def made(count: int) -> tuple[ConnectionCore, AckTally]:
-    core = ConnectionCore(Nuid(bytes), "_INBOX", 1 << 20, lambda *parts: parts, None)  # type: ignore[arg-type, return-value] # no message is made
+    core = ConnectionCore(Nuid(bytes), "_INBOX", 1 << 20, lambda *parts: parts, None)  # type: ignore[arg-type] # no message is made
     return core, open_tally(core, count, None)
 
 

@@ -13,10 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jetspark.sync
-from client.conftest import NatsServer
-from client.peer import ScriptedPeer
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.client.arrow_batches import BatchBuilder
@@ -25,6 +21,10 @@ from jetspark.client.core.connection import ConnectionCore
 from jetspark.client.core.message import MessageCore
 from jetspark.protocol import client_parser
 from jetspark.protocol.nuid import Nuid
+from tests.client.conftest import NatsServer
+from tests.client.peer import ScriptedPeer
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 arrow = pytest.importorskip("pyarrow", reason="no pyarrow: pip install 'jetspark[arrow]'")
 
@@ -91,6 +91,7 @@ async def test_the_rows_of_a_batch_are_acknowledged_together(jetstream: JetStrea
     assert await silent.ack_arrow(await silent.fetch_arrow(50)) == 0
 
 
+@pytest.mark.long
 async def test_a_fetch_waits_for_what_is_missing_and_an_empty_one_is_no_error(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:
@@ -185,6 +186,7 @@ MESSAGES = st.lists(
 )
 
 
+@pytest.mark.long
 @given(MESSAGES, st.integers(1, 400))
 def test_both_bodies_of_the_decoder_give_the_same_columns(messages: list[Any], piece: int) -> None:
     frames = []
@@ -244,6 +246,7 @@ async def test_consume_gives_full_batches_and_what_lingers(jetstream: JetStream,
     assert max(sizes) == 10
 
 
+@pytest.mark.long
 async def test_consume_goes_on_after_a_restart(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url, reconnect_wait=0.05) as connection:
@@ -387,6 +390,7 @@ async def test_a_scan_leaves_no_consumer_behind(jetstream: JetStream, stream: St
     assert batches._ordered._config.inactive_threshold <= 30 * 10**9
 
 
+@pytest.mark.long
 async def test_a_scan_ends_when_the_rest_of_its_range_is_deleted_meanwhile(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:
@@ -401,6 +405,7 @@ async def test_a_scan_ends_when_the_rest_of_its_range_is_deleted_meanwhile(
     assert seen == list(range(1, len(seen) + 1))
 
 
+@pytest.mark.long
 async def test_large_messages_come_in_smaller_batches(jetstream: JetStream, stream: Stream, name: str) -> None:
     for _ in range(70):
         await jetstream.publish_async(f"{name}.a", bytes(1_000_000))
@@ -424,6 +429,7 @@ async def test_a_scan_makes_its_consumer_again_when_it_is_gone(jetstream: JetStr
     assert seen == list(range(1, 501))
 
 
+@pytest.mark.long
 async def test_a_scan_goes_on_after_a_restart(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url, reconnect_wait=0.05) as connection:

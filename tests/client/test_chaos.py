@@ -8,10 +8,10 @@ import os
 
 import pytest
 
-from client.conftest import NatsServer
-from client.proxy import ChaosProxy
 from jetspark.client.aio import JetStream, PublishFuture, Stream, connect
 from jetspark.errors import JetsparkError
+from tests.client.conftest import NatsServer
+from tests.client.proxy import ChaosProxy
 
 SEEDS = int(os.environ.get("JETSPARK_CHAOS_SEEDS", "4"))
 
@@ -26,6 +26,7 @@ async def publish_through(jetstream: JetStream, subject: str, count: int) -> lis
     return futures
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_every_publish_future_resolves_and_what_was_acked_is_there(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int
@@ -46,6 +47,7 @@ async def test_every_publish_future_resolves_and_what_was_acked_is_there(
     assert acked == [] or max(acked) <= (await stream.info()).state.last_seq
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_a_consume_goes_on_or_ends_with_a_named_error(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int
@@ -78,6 +80,7 @@ async def _all_settled(stream: Stream) -> bool:
     return info.num_pending == 0 and info.num_ack_pending == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_an_ordered_consumer_sees_everything_in_order(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int

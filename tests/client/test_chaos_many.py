@@ -11,15 +11,17 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from client.conftest import NatsServer
-from client.peer import ScriptedPeer
-from client.proxy import FAULTS, ChaosProxy
-from client.waiting import until
 from jetspark.client import sync
 from jetspark.client.aio import Connection, Consuming, JetStream, PublishFuture, Stream, connect
 from jetspark.errors import JetsparkError
+from tests.client.conftest import NatsServer
+from tests.client.peer import ScriptedPeer
+from tests.client.proxy import FAULTS, ChaosProxy
+from tests.client.waiting import until
 
+# All of them are a thousand runs, which `make soak` makes; `make test` makes the first groups.
 GROUPS = 20
+SHORT_GROUPS = 3
 GROUP_RUNS = 50
 # Runs of a group at the same time.
 TOGETHER = 25
@@ -57,9 +59,11 @@ async def one_run(server: NatsServer, direct: JetStream, stream: Stream, seed: i
     subject = f"{stream.name}.{seed}"
     made = await stream.create_consumer(filter_subject=subject, inactive_threshold=60, ack_wait=1)
     async with ChaosProxy(server.port, seed, OFTEN) as proxy:
-        options = {"reconnect_wait": 0.01, "reconnect_wait_max": 0.05, "ping_interval": 0.2, "request_timeout": 1}
         # Nothing goes wrong before the first connect is done, but a slow machine may take longer for it.
-        connection: Connection = await connect(proxy.url, connect_timeout=1, retry_first_connect=True, **options)
+        connection: Connection = await connect(
+            proxy.url, connect_timeout=1, retry_first_connect=True,
+            reconnect_wait=0.01, reconnect_wait_max=0.05, ping_interval=0.2, request_timeout=1,
+        )  # fmt: skip
         async with connection, asyncio.timeout(20):
             jetstream = connection.jetstream(publish_window=10)
             consumer = jetstream.stream_handle(stream.name).consumer_handle(made.name)
@@ -100,14 +104,18 @@ async def run_group(server: NatsServer, stream: Stream, seeds: range) -> list[st
 @pytest.mark.slow
 # The proxy's own sockets, cut while they are being made, may be met by the garbage collector after their loop is gone.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("group", range(GROUPS))
-async def test_nothing_hangs_in_a_thousand_runs(
+@pytest.mark.parametrize(
+    "group",
+    [*range(SHORT_GROUPS), *(pytest.param(group, marks=pytest.mark.soak) for group in range(SHORT_GROUPS, GROUPS))],
+)
+async def test_nothing_hangs_in_many_runs(
     shared_server: NatsServer, jetstream: JetStream, name: str, group: int
 ) -> None:
     stream = await jetstream.create_stream(name, subjects=[f"{name}.*"], storage="memory")
     assert await run_group(shared_server, stream, range(group * GROUP_RUNS, (group + 1) * GROUP_RUNS)) == []
 
 
+@pytest.mark.long
 async def test_nothing_hangs_in_a_few_runs(shared_server: NatsServer, jetstream: JetStream, name: str) -> None:
     stream = await jetstream.create_stream(name, subjects=[f"{name}.*"], storage="memory")
     assert await run_group(shared_server, stream, range(1000, 1010)) == []

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.proxy import FAULTS, ChaosProxy
 from jetspark.client import sync
 from jetspark.client.aio import JetStream
+from jetspark.client.infos import PubAck
 from jetspark.errors import JetsparkError
+from tests.client.conftest import NatsServer
+from tests.client.proxy import FAULTS, ChaosProxy
 
 SEEDS = int(os.environ.get("JETSPARK_CHAOS_SEEDS", "2"))
 OPTIONS: dict[str, Any] = {
@@ -33,7 +34,7 @@ OPTIONS: dict[str, Any] = {
 OFTEN = FAULTS * 4
 
 
-def publish_all(proxy: ChaosProxy, subject: str, count: int) -> list[object]:
+def publish_all(proxy: ChaosProxy, subject: str, count: int) -> list[PubAck | JetsparkError]:
     """What became of every publish: its acknowledgement, or its error."""
     with sync.connect(proxy.url, **OPTIONS) as connection:
         jetstream = connection.jetstream(publish_window=50)
@@ -47,7 +48,7 @@ def publish_all(proxy: ChaosProxy, subject: str, count: int) -> list[object]:
                 with contextlib.suppress(JetsparkError):
                     futures[-1].wait()
         proxy.calm = True
-        outcomes: list[object] = []
+        outcomes: list[PubAck | JetsparkError] = []
         for future in futures:
             try:
                 outcomes.append(future.wait(20))
@@ -56,6 +57,7 @@ def publish_all(proxy: ChaosProxy, subject: str, count: int) -> list[object]:
         return outcomes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_every_publish_of_a_thread_resolves_and_what_was_acked_is_there(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int
@@ -88,6 +90,7 @@ def read_in_order(proxy: ChaosProxy, stream: str, count: int) -> list[int]:
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_an_ordered_consumer_of_a_thread_sees_everything_in_order(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int
@@ -132,6 +135,7 @@ def live_once(proxy: ChaosProxy, stream: str, subject: str, consumer: str, direc
         return became[0] if became else "still running"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEEDS * 2))
 async def test_a_consume_beside_a_publisher_goes_on_or_ends_with_a_named_error(
     shared_server: NatsServer, jetstream: JetStream, name: str, seed: int

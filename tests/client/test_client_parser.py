@@ -113,7 +113,7 @@ def test_garbage_raises_protocol_error_and_nothing_else(data: bytes) -> None:
 @given(st.sampled_from([b"MSG", b"HMSG", b"M", b"H"]), st.binary(max_size=60))
 def test_both_bodies_judge_a_message_line_alike(verb: bytes, rest: bytes) -> None:
     data = verb + b" " + rest.replace(b"\r", b"").replace(b"\n", b"") + b"\r\n" + b"x" * 20 + b"\r\n"
-    outcomes = []
+    outcomes: list[object] = []
     for scan in ("_scan_plain", "_scan_native"):
         recorder = Recorder()
         try:
@@ -159,7 +159,8 @@ def test_frames_after_a_half_one_of_any_size_are_not_lost(first: int) -> None:
     parser.feed(frames[:first])
     parser.feed(frames[first:])
     parser.feed(b"PING\r\n")
-    assert [len(one[-1]) for one in recorder.seen[:-1]] == [1000, 5, 2000, 0, 600, 7]
+    bodies = [one[-1] for one in recorder.seen[:-1]]
+    assert [len(body) for body in bodies if isinstance(body, bytes)] == [1000, 5, 2000, 0, 600, 7]
 
 
 def test_endless_line_is_refused() -> None:

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.waiting import until
 from jetspark.client import sync
 from jetspark.client.aio import Connection, Consumer, JetStream, KeyValue, PublishFuture, Stream, connect
 from jetspark.client.api_errors import UnavailableError
@@ -18,6 +16,8 @@ from jetspark.client.errors import NoRespondersError, PublishError, RequestTimeo
 from jetspark.client.infos import PubAck
 from jetspark.errors import JetsparkError
 from jetspark.testing.processes import free_ports
+from tests.client.conftest import NatsServer
+from tests.client.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.oracle, pytest.mark.timeout(120)]
 

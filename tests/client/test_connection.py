@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.peer import ScriptedPeer
-from client.waiting import until
 from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, Msg, connect
+from jetspark.client.headers import HeaderValue
 from jetspark.client.sync import connect as connect_sync
+from tests.client.conftest import NatsServer
+from tests.client.peer import ScriptedPeer
+from tests.client.waiting import until
 
 
 async def test_a_published_message_reaches_a_subscriber_with_its_headers(url: str, name: str) -> None:
@@ -212,7 +213,8 @@ async def test_a_message_larger_than_the_server_takes_is_refused_before_sending(
 
 async def test_a_non_ascii_header_does_not_hide_the_others(url: str, name: str) -> None:
     async with await connect(url) as connection, await connection.subscribe(name) as subscription:
-        await connection.publish(name, b"", headers={"A": "é", "B": b"\xff\xfe", "C": "plain"})
+        headers: dict[str, HeaderValue] = {"A": "é", "B": b"\xff\xfe", "C": "plain"}
+        await connection.publish(name, b"", headers=headers)
         message = await subscription.next(5)
         assert message is not None
         assert message.headers["A"] == "é"
@@ -286,6 +288,7 @@ async def connect_blocking(*arguments: Any, **options: Any) -> Any:
     return await asyncio.to_thread(sync.connect, *arguments, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("connecting", [connect, connect_blocking])
 async def test_several_servers_that_never_speak_are_a_timeout_too(connecting: Callable[..., Any]) -> None:
     with socket.socket() as silent, socket.socket() as mute, socket.socket() as refusing:
@@ -303,6 +306,7 @@ async def test_several_servers_that_never_speak_are_a_timeout_too(connecting: Ca
         assert not isinstance(caught.value, TimeoutError)
 
 
+@pytest.mark.long
 async def test_bad_credentials_fail_the_first_connect_at_once(make_server: Any) -> None:
     server = make_server("--user", "me", "--pass", "secret")
     with pytest.raises(errors.AuthorizationError):
@@ -313,6 +317,7 @@ async def test_bad_credentials_fail_the_first_connect_at_once(make_server: Any) 
         await connection.flush()
 
 
+@pytest.mark.long
 async def test_a_token_may_be_a_callable(make_server: Any) -> None:
     server = make_server("--auth", "t0ken")
     async with await connect(server.url, token=lambda: "t0ken") as connection:
@@ -321,6 +326,7 @@ async def test_a_token_may_be_a_callable(make_server: Any) -> None:
         await connection.flush()
 
 
+@pytest.mark.long
 async def test_subscriptions_and_buffered_publishes_survive_a_restart(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     events: list[str] = []
@@ -341,6 +347,7 @@ async def test_subscriptions_and_buffered_publishes_survive_a_restart(make_serve
         assert connection.reconnect_count == 1
 
 
+@pytest.mark.long
 async def test_the_buffer_while_disconnected_is_bounded(make_server: Any) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url, pending_bytes_max=1000) as connection:
@@ -353,6 +360,7 @@ async def test_the_buffer_while_disconnected_is_bounded(make_server: Any) -> Non
         assert connection.pending_bytes <= 1000
 
 
+@pytest.mark.long
 async def test_reconnect_attempts_end_with_a_closed_connection(make_server: Any) -> None:
     server: NatsServer = make_server()
     closed = asyncio.Event()
@@ -365,6 +373,7 @@ async def test_reconnect_attempts_end_with_a_closed_connection(make_server: Any)
     assert connection.last_error is not None
 
 
+@pytest.mark.long
 async def test_a_request_in_flight_fails_when_the_connection_breaks(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url) as connection:
@@ -376,6 +385,7 @@ async def test_a_request_in_flight_fails_when_the_connection_breaks(make_server:
             await asyncio.wait_for(asking, 5)
 
 
+@pytest.mark.long
 async def test_permission_errors_reach_the_hook_and_keep_the_connection(make_server: Any) -> None:
     config = 'authorization { users = [{user: a, password: b, permissions: {publish: "ok"}}] }'
     server = make_server(config=config, jetstream=False)

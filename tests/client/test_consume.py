@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.peer import ScriptedPeer
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Consumer, JetStream, Msg, Stream, connect
 from jetspark.client.aio.consumer import consume_buffer
+from tests.client.conftest import NatsServer
+from tests.client.peer import ScriptedPeer
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 
 async def test_row_68_the_iterator_goes_on_beyond_its_buffer(jetstream: JetStream, stream: Stream, name: str) -> None:
@@ -240,6 +240,25 @@ async def test_row_79_or_asks_again_when_told_to(scripted: Scripted) -> None:
     await messages.stop()
 
 
+@pytest.mark.long
+async def test_row_79_also_when_it_is_polled(scripted: Scripted) -> None:
+    consumer, pulls = scripted
+
+    async def poll() -> Any:
+        while (message := await messages.next(timeout=0.03)) is None:
+            pass
+        return message
+
+    messages = consumer.consume(expires=1, idle_heartbeat=0.05, on_heartbeat_miss="repull", max_messages=7)
+    taking = asyncio.create_task(poll())
+    for _ in range(3):
+        assert (await pulls.next())["batch"] == 7
+    pulls.deliver(1)
+    assert (await asyncio.wait_for(taking, 5)).data == b"x"
+    await messages.stop()
+
+
+@pytest.mark.long
 async def test_row_80_anything_heard_resets_the_heartbeat(scripted: Scripted) -> None:
     consumer, pulls = scripted
     messages = consumer.consume(expires=1, idle_heartbeat=0.1)
@@ -253,6 +272,7 @@ async def test_row_80_anything_heard_resets_the_heartbeat(scripted: Scripted) ->
     await messages.stop()
 
 
+@pytest.mark.long
 async def test_row_80_and_82_the_heartbeat_rests_while_disconnected_and_then_it_pulls_again(
     make_server: Any, name: str
 ) -> None:
@@ -279,6 +299,7 @@ async def _waiting(consumer: Consumer) -> bool:
     return (await consumer.info()).num_waiting > 0
 
 
+@pytest.mark.long
 async def test_row_81_a_consumer_gone_after_the_reconnect_ends_the_consume(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url) as connection:

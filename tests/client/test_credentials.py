@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from client.conftest import THEIRS, NatsServer
-from client.operator_keys import Operator
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, connect
 from jetspark.client.sync import connect as connect_sync
+from tests.client.conftest import THEIRS, NatsServer
+from tests.client.operator_keys import Operator
+from tests.client.waiting import until
 
 # Our server has no operator mode: it refuses the keys by name.
 pytestmark = pytest.mark.oracle

@@ -29,6 +29,7 @@ async def made(make_server: Any, user: str) -> Connection:
     return await connect(server.url, user=user, password="x")
 
 
+@pytest.mark.long
 async def test_a_publish_that_is_not_allowed_says_so_and_is_not_stored(make_server: Any) -> None:
     async with await made(make_server, "few") as connection:
         jetstream = connection.jetstream()
@@ -42,6 +43,7 @@ async def test_a_publish_that_is_not_allowed_says_so_and_is_not_stored(make_serv
         assert (await jetstream.publish("ok.way", b"y")).seq == 1, "the connection goes on"
 
 
+@pytest.mark.long
 async def test_of_many_publishes_only_the_denied_ones_fail(make_server: Any) -> None:
     async with await made(make_server, "few") as connection:
         jetstream = connection.jetstream()
@@ -57,6 +59,7 @@ async def test_of_many_publishes_only_the_denied_ones_fail(make_server: Any) -> 
         assert jetstream.publish_pending == 0
 
 
+@pytest.mark.long
 async def test_a_block_with_a_denied_message_says_so(make_server: Any) -> None:
     async with await made(make_server, "few") as connection:
         block = await connection.jetstream().publish_many([b"ok.1", b"no.2"], [b"", b""], [b"1", b"2"])
@@ -67,12 +70,14 @@ async def test_a_block_with_a_denied_message_says_so(make_server: Any) -> None:
         assert not block.is_stored(1)
 
 
+@pytest.mark.long
 async def test_a_request_that_is_not_allowed_says_so(make_server: Any) -> None:
     async with await made(make_server, "few") as connection:
         with pytest.raises(errors.PermissionsError, match=r"service\.a"):
             await connection.request("service.a", b"", timeout=TIMEOUT_S)
 
 
+@pytest.mark.long
 async def test_whoever_may_not_hear_answers_learns_that(make_server: Any) -> None:
     async with await made(make_server, "deaf") as connection:
         with pytest.raises(errors.PermissionsError, match="Subscription to"):
@@ -81,6 +86,7 @@ async def test_whoever_may_not_hear_answers_learns_that(make_server: Any) -> Non
             await connection.jetstream().publish("ok.1", b"x", timeout=TIMEOUT_S)
 
 
+@pytest.mark.long
 def test_the_blocking_client_says_the_same(make_server: Any) -> None:
     server = make_server(config=USERS)
     with (

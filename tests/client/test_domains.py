@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.waiting import until
 from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, connect
 from jetspark.errors import JetsparkError
 from jetspark.testing.processes import free_ports
+from tests.client.conftest import NatsServer
+from tests.client.waiting import until
 
 HUB = 'server_name: hub\njetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}\n'
 LEAF = (
@@ -91,6 +91,7 @@ async def test_a_thread_writes_the_bucket_of_another_domain(leaf: NatsServer) ->
         assert (await (await connection.jetstream().key_value("b")).keys()) == []
 
 
+@pytest.mark.long
 async def test_buckets_are_reached_by_the_domain_of_their_own_server(make_server: Any, name: str) -> None:
     server = make_server(config="jetstream { domain: hub }")
     async with await connect(server.url) as connection:

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from client.peer import ScriptedPeer
-from client.proxy import ChaosProxy
-from client.waiting import until
 from jetspark.client import errors, sync
 from jetspark.client.aio import JetStream, Msg, Stream, connect
+from tests.client.peer import ScriptedPeer
+from tests.client.proxy import ChaosProxy
+from tests.client.waiting import until
 
 COUNT = 50
 
@@ -119,6 +119,7 @@ async def test_drain_waits_for_a_lost_connection_and_sends_what_was_queued(
     assert (await stream.consumer("worker")).cached_info.ack_floor.stream_seq == 1
 
 
+@pytest.mark.long
 async def test_drain_without_a_connection_fails_when_its_time_is_over(proxy: ChaosProxy) -> None:
     connection = await connect(proxy.url, reconnect_wait_max=0.2)
     blocking = await asyncio.to_thread(sync.connect, proxy.url, reconnect_wait_max=0.2)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.api.error_codes import ApiError
 from jetspark.client import errors
 from jetspark.client.aio import Consumer, JetStream, Msg, Stream
 from jetspark.client.aio.backup import BackupProgress
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 
 async def next_of(consumer: Consumer) -> Msg:
@@ -47,6 +47,7 @@ async def _settled(consumer: Consumer) -> bool:
     return (await consumer.info()).num_ack_pending == 0
 
 
+@pytest.mark.long
 async def test_processing_tells_the_server_that_work_goes_on(jetstream: JetStream, stream: Stream, name: str) -> None:
     await fill(jetstream, f"{name}.a", 1)
     consumer = await stream.create_consumer("worker", ack_wait=0.5)
@@ -55,6 +56,7 @@ async def test_processing_tells_the_server_that_work_goes_on(jetstream: JetStrea
     assert (await consumer.info()).num_redelivered == 0
 
 
+@pytest.mark.long
 async def test_processing_knows_how_soon_the_consumer_delivers_again(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from client.peer import ScriptedPeer
 from jetspark import sync
 from jetspark.api.error_codes import ApiError
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.client.api_errors import WrongLastSequenceError
+from tests.client.peer import ScriptedPeer
 
 
 @pytest.fixture
@@ -228,6 +228,7 @@ async def test_a_server_that_is_not_heard_is_asked_how_far_it_is(peer: ScriptedP
         assert (await peer.expect(b"PUB s.a ")).split()[2].endswith(b".2.1.$FI")
 
 
+@pytest.mark.long
 async def test_a_server_that_stays_silent_is_given_up(peer: ScriptedPeer) -> None:
     async with await connect(peer.url) as connection:
         batch = connection.jetstream().fast_batch(timeout=0.3)

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from client.peer import ScriptedPeer
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.client.sync import connect as connect_sync
+from tests.client.peer import ScriptedPeer
+from tests.client.waiting import until
 
 
 async def fill(jetstream: JetStream, subject: str, first: int, last: int) -> None:

@@ -14,14 +14,14 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from client.conftest import NatsServer
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Msg, connect
 from jetspark.client.headers import Headers
 from jetspark.client.sync import connect as connect_sync
 from jetspark.client.telemetry import OpenTelemetry
 from jetspark.server.embedded import serve
+from tests.client.conftest import NatsServer
+from tests.client.waiting import until
 
 
 class Tracer:

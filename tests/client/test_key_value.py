@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream
 from jetspark.client.aio.key_value import KeyValue
+from tests.client.waiting import until
 
 
 @pytest.fixture
@@ -125,6 +125,7 @@ async def test_buckets_are_found_and_listed(jetstream: JetStream, bucket: KeyVal
         await jetstream.key_value("nobody")
 
 
+@pytest.mark.long
 async def test_a_key_can_have_a_time_to_live(jetstream: JetStream, name: str) -> None:
     bucket = await jetstream.create_key_value(name + "T", limit_marker_ttl=1, storage="memory")
     await bucket.create("a", b"1", ttl=1)

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
 from jetspark.client import sync
 from jetspark.client.aio import connect
 from jetspark.client.errors import PublishError
 from jetspark.client.infos import PubAck
 from jetspark.errors import JetsparkError
+from tests.client.conftest import NatsServer
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = {"reconnect_wait": 0.02, "reconnect_wait_max": 0.2, "request_timeout": 3}
+OPTIONS: dict[str, Any] = {"reconnect_wait": 0.02, "reconnect_wait_max": 0.2, "request_timeout": 3}
 COUNT = 1200
 
 

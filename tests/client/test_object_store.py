@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from client.waiting import until
 from jetspark.api.error_codes import ApiError
 from jetspark.client import errors
 from jetspark.client.aio import Connection, ObjectStore
 from jetspark.client.api_errors import WrongLastSequenceError
+from tests.client.waiting import until
 
 LARGE = bytes(range(256)) * 2000
 
@@ -101,6 +101,7 @@ async def test_watch_gives_what_is_there_then_changes(store: ObjectStore) -> Non
         assert second.name == "b"
 
 
+@pytest.mark.long
 async def test_damage_is_noticed(store: ObjectStore, connection: Connection) -> None:
     info = await store.put("a", LARGE)
     await store._stream.purge(subject=f"$O.{store.bucket}.C.{info.nuid}", keep=1)

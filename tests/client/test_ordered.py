@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import JetStream, Stream, connect
 from jetspark.client.core.ordered import OrderCheck
+from tests.client.conftest import NatsServer
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 
 async def test_row_64_an_ordered_consumer_has_the_same_face(jetstream: JetStream, stream: Stream, name: str) -> None:
@@ -57,6 +57,7 @@ async def test_row_54_fetch_goes_on_after_its_consumer_was_deleted(
     assert [message.data for message in await consumer.fetch(3)] == [b"4", b"5", b"6"]
 
 
+@pytest.mark.long
 async def test_row_54_it_goes_on_after_a_restart(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url) as connection:
@@ -117,6 +118,7 @@ def test_row_52_gaps_are_seen_in_every_form_of_ack_subject(form: str) -> None:
     assert check.accept(form.format(10, 1).encode())
 
 
+@pytest.mark.long
 async def test_acks_of_version_two_are_understood(make_server: Any, name: str) -> None:
     server = make_server(config="feature_flags { js_ack_fc_v2: true }")
     async with await connect(server.url) as connection:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.peer import ScriptedPeer
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import JetStream, Msg, OrderedSubscription, PushSubscription, Stream, connect
 from jetspark.client.sync import connect as connect_sync
+from tests.client.conftest import NatsServer
+from tests.client.peer import ScriptedPeer
+from tests.client.waiting import until
 
 
 async def fill(jetstream: JetStream, subject: str, first: int, last: int) -> None:
@@ -53,6 +53,7 @@ async def test_row_54_a_callback_gets_them_in_order(jetstream: JetStream, stream
         assert await seen[0].ack() is False
 
 
+@pytest.mark.long
 async def test_row_54_a_pushed_consumer_that_is_deleted_is_made_again(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:
@@ -66,6 +67,7 @@ async def test_row_54_a_pushed_consumer_that_is_deleted_is_made_again(
         assert await take(subscription, 10) == [b"%d" % i for i in range(11, 21)]
 
 
+@pytest.mark.long
 async def test_row_54_an_ordered_subscription_goes_on_after_a_restart(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url, reconnect_wait=0.05) as connection:
@@ -81,6 +83,7 @@ async def test_row_54_an_ordered_subscription_goes_on_after_a_restart(make_serve
         await subscription.unsubscribe()
 
 
+@pytest.mark.long
 async def test_what_is_new_is_not_missed_while_the_consumer_is_made_again(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:

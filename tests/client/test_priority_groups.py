@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
-from client.test_consume import Pulls, Scripted, scripted  # noqa: F401 - a fixture
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.client import errors
-from jetspark.client.aio import Consumer, JetStream, Stream, connect
+from jetspark.client.aio import Consumer, JetStream, Msg, Stream, connect
+from tests.client.test_consume import Pulls, Scripted, scripted  # noqa: F401 - a fixture
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 
 async def test_row_84_groups_policy_and_timeout_are_settings(stream: Stream) -> None:
@@ -37,6 +38,7 @@ async def test_row_85_the_group_is_required_and_checked(stream: Stream) -> None:
     assert await consumer.fetch(1, group="jobs", expires=0.1) == []
 
 
+@pytest.mark.long
 async def test_row_86_overflow_serves_only_above_its_thresholds(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:
@@ -48,6 +50,7 @@ async def test_row_86_overflow_serves_only_above_its_thresholds(
     assert len(await consumer.fetch(1, group="jobs", min_ack_pending=1, expires=2)) == 1
 
 
+@pytest.mark.long
 async def test_the_prioritized_policy_takes_a_priority(jetstream: JetStream, stream: Stream, name: str) -> None:
     consumer = await stream.create_consumer("worker", priority_groups=["jobs"], priority_policy="prioritized")
     low = asyncio.create_task(consumer.fetch(1, group="jobs", priority=5, expires=1))
@@ -102,17 +105,26 @@ async def test_row_91_and_92_unpin_lets_the_other_client_take_over(
     first: list[bytes] = []
     second: list[bytes] = []
     events: list[str] = []
+
+    def take_first(message: Msg) -> Awaitable[bool]:
+        first.append(message.data)
+        return message.ack()
+
+    def take_second(message: Msg) -> Awaitable[bool]:
+        second.append(message.data)
+        return message.ack()
+
     async with await connect(url) as other:
         standby = await other.jetstream().consumer(name, "worker")
         pinned = consumer.consume(
-            lambda message: first.append(message.data) or message.ack(),
+            take_first,
             max_messages=2, expires=2, group="jobs",
             on_pinned=lambda pin: events.append("pinned"), on_unpinned=lambda: events.append("unpinned"),
         )  # fmt: skip
         await fill(jetstream, f"{name}.a", 3)
         await until(lambda: len(first) == 3)
         waiting = standby.consume(
-            lambda message: second.append(message.data) or message.ack(),
+            take_second,
             max_messages=2, expires=2, group="jobs",
         )  # fmt: skip
         info = await consumer.info()
@@ -134,6 +146,7 @@ async def _waiting_at_least(consumer: Consumer, count: int) -> bool:
     return (await consumer.info()).num_waiting >= count
 
 
+@pytest.mark.long
 async def test_row_90_the_standby_takes_over_when_the_pinned_client_dies(
     jetstream: JetStream, stream: Stream, name: str, url: str
 ) -> None:

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
 from jetspark.client.aio import JetStream, Stream, connect
 from jetspark.client.errors import PublishTimeoutError, PublishUnknownError
+from tests.client.conftest import NatsServer
+
+WRONG_STREAM = b"NATS/1.0\r\nNats-Expected-Stream: OTHER\r\n\r\n"
 
 
 def with_id(number: int) -> bytes:
@@ -31,11 +33,29 @@ async def test_a_block_is_stored_in_order_and_counted(jetstream: JetStream, stre
     assert (await stream.info()).state.messages == count + 1
 
 
+@pytest.mark.parametrize("field", ["error", "duplicate", "seq"])
+async def test_a_stream_named_like_a_field_of_the_answer_stores_and_drops_as_any_other(
+    jetstream: JetStream, field: str
+) -> None:
+    stream = await jetstream.create_stream(field, subjects=[field], storage="memory")
+    try:
+        sent = await jetstream.publish_many([field.encode()] * 5, [with_id(n % 4) for n in range(5)], [b""] * 5)
+        await sent.wait(10)
+        assert (sent.refusals, sent.duplicate_count) == ([], 1)
+        assert all(sent.is_stored(n) for n in range(5))
+        assert (await stream.info()).state.messages == 4
+        refused = await jetstream.publish_many([field.encode()], [WRONG_STREAM], [b""])
+        await refused.wait(10)
+        assert [place for place, _ in refused.refusals] == [0]
+    finally:
+        await jetstream.delete_stream(field)
+
+
 async def test_each_refusal_has_its_place_and_the_others_are_stored(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:
     subjects = [f"{name}.a".encode(), b"nobody.has.this", f"{name}.b".encode()]
-    blocks = [b"", b"", b"NATS/1.0\r\nNats-Expected-Stream: OTHER\r\n\r\n"]
+    blocks = [b"", b"", WRONG_STREAM]
     sent = await jetstream.publish_many(subjects, blocks, [b"1", b"2", b"3"])
     await sent.wait(10)
     assert [sent.is_stored(n) for n in range(3)] == [True, False, False]
@@ -45,6 +65,7 @@ async def test_each_refusal_has_its_place_and_the_others_are_stored(
     assert (await stream.info()).state.messages == 1
 
 
+@pytest.mark.long
 async def test_a_block_whose_connection_ends_says_so_and_is_not_sent_again(make_server: Any) -> None:
     server: NatsServer = make_server()
     connection = await connect(server.url, allow_reconnect=False)

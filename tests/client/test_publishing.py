@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from client.conftest import NatsServer
-from client.peer import ScriptedPeer
-from client.waiting import until
 from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, JetStream, Stream, connect
 from jetspark.client.api_errors import WrongLastMsgIdError, WrongLastSequenceError, WrongStreamError
+from tests.client.conftest import NatsServer
+from tests.client.peer import ScriptedPeer
+from tests.client.test_duplicate_window import answer, answer_window
+from tests.client.waiting import until
 
 
 async def test_row_12_publish_gives_stream_and_sequence_and_plain_publish_gives_nothing(
@@ -80,6 +81,7 @@ async def test_async_publishes_all_resolve_in_order(jetstream: JetStream, stream
     assert jetstream.publish_pending == 0
 
 
+@pytest.mark.long
 async def test_async_publish_errors_reach_their_future(jetstream: JetStream, stream: Stream, name: str) -> None:
     future = await jetstream.publish_async(f"{name}.a", b"", expect_last_seq=99)
     with pytest.raises(WrongLastSequenceError):
@@ -90,6 +92,7 @@ async def test_async_publish_errors_reach_their_future(jetstream: JetStream, str
         await missing
 
 
+@pytest.mark.long
 async def test_an_async_publish_nobody_heard_is_sent_again(jetstream: JetStream, name: str) -> None:
     futures = [await jetstream.publish_async(f"{name}.a", b"%d" % i) for i in range(20)]
     once = await jetstream.publish_async(f"{name}.a", b"", retries=0)
@@ -102,6 +105,7 @@ async def test_an_async_publish_nobody_heard_is_sent_again(jetstream: JetStream,
     assert jetstream.publish_pending == 0
 
 
+@pytest.mark.long
 async def test_a_publish_nobody_heard_survives_a_lost_connection_and_is_not_called_unknown(peer: ScriptedPeer) -> None:
     async with await connect(peer.url, reconnect_wait=0.01) as connection:
         jetstream = connection.jetstream()
@@ -125,6 +129,21 @@ async def test_flush_raises_a_failure_nobody_looked_at(jetstream: JetStream, str
     await jetstream.flush(10)
 
 
+async def test_stored_messages_of_a_stream_named_error_do_not_hide_a_failure(peer: ScriptedPeer) -> None:
+    async with await connect(peer.url) as connection:
+        jetstream = connection.jetstream()
+        count = 1001
+        futures = [await jetstream.publish_async("a", b"") for _ in range(count)]
+        lines = [await peer.expect(b"PUB a ") for _ in range(count)]
+        sid = next(line for line in peer.lines if line.startswith(b"SUB")).split()[-1]
+        for line in lines[:-1]:
+            peer.message(line.split()[2].decode(), sid, b'{"stream":"error", "seq":1}')
+        peer.message(lines[-1].split()[2].decode(), sid, b'{"error":{"code":400,"err_code":10071}}')
+        with pytest.raises(WrongLastSequenceError):
+            await jetstream.flush(10)
+        assert futures[0].result().stream == "error"
+
+
 async def test_the_window_bounds_what_is_in_flight(peer: ScriptedPeer) -> None:
     async with await connect(peer.url) as connection:
         jetstream = connection.jetstream(publish_window=3)
@@ -139,6 +158,7 @@ async def test_the_window_bounds_what_is_in_flight(peer: ScriptedPeer) -> None:
         assert futures[0].result().seq == 1
 
 
+@pytest.mark.long
 async def test_a_publish_without_an_answer_fails_as_perhaps_stored(peer: ScriptedPeer) -> None:
     async with await connect(peer.url, publish_timeout=0.2) as connection:
         jetstream = connection.jetstream()
@@ -162,12 +182,12 @@ async def test_a_lost_connection_leaves_no_publish_without_an_outcome(peer: Scri
         with pytest.raises(errors.PublishUnknownError) as caught:
             await asyncio.wait_for(unknown.wait(), 5)
         assert caught.value.may_be_stored
-        line = await peer.expect(b"HPUB b ")
-        sid = next(line for line in reversed(peer.lines) if line.startswith(b"SUB")).split()[-1]
-        peer.message(line.split()[2].decode(), sid, b'{"stream":"S","seq":7,"duplicate": true}')
+        await answer_window(peer, 120)
+        answer(peer, await peer.expect(b"HPUB b "), b'{"stream":"S","seq":7,"duplicate": true}')
         assert (await asyncio.wait_for(again.wait(), 5)).duplicate
 
 
+@pytest.mark.long
 async def test_publishes_made_while_disconnected_are_acknowledged_after_the_reconnect(
     make_server: Any, name: str
 ) -> None:
@@ -182,6 +202,7 @@ async def test_publishes_made_while_disconnected_are_acknowledged_after_the_reco
         assert (await asyncio.wait_for(future.wait(), 10)).seq == 1
 
 
+@pytest.mark.long
 async def test_publish_once_survives_a_restart_in_the_middle(make_server: Any, name: str) -> None:
     server: NatsServer = make_server()
     async with await connect(server.url) as connection:
@@ -244,6 +265,7 @@ async def test_closing_during_publish_once_tells_of_the_copy_that_may_be_stored(
         await storing
 
 
+@pytest.mark.long
 async def test_giving_up_the_reconnect_leaves_no_publish_without_an_honest_outcome(make_server: Any) -> None:
     server: NatsServer = make_server()
     connection = await connect(server.url, reconnect_attempts_max=1, reconnect_wait=0.01)

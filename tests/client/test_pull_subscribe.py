@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.peer import ScriptedPeer
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, PullSubscription, Stream, connect
 from jetspark.client.api_errors import ConsumerNotFoundError
+from tests.client.peer import ScriptedPeer
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 NO_MESSAGES = b"NATS/1.0 404 No Messages\r\n\r\n"
 
@@ -48,6 +48,7 @@ async def test_row_1_2_3_and_4_a_try_without_waiting_then_the_lingering_pull(pee
         assert [message.data for message in await asyncio.wait_for(fetching, 5)] == [b"1"]
 
 
+@pytest.mark.long
 async def test_row_3_a_short_timeout_keeps_a_margin_of_a_tenth(peer: ScriptedPeer) -> None:
     async with await connect(peer.url) as connection:
         fetching = asyncio.create_task((await bind(connection)).fetch(2, timeout=0.4))

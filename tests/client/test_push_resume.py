@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from client.peer import ScriptedPeer
-from client.proxy import ChaosProxy
-from client.test_push_subscribe import answer, push_on
-from client.waiting import until
 from jetspark.client import errors, sync
 from jetspark.client.aio import Connection, JetStream, Msg, PushSubscription, Stream, connect
 from jetspark.client.api_errors import ConsumerNotFoundError
+from tests.client.peer import ScriptedPeer
+from tests.client.proxy import ChaosProxy
+from tests.client.test_push_subscribe import answer, push_on
+from tests.client.waiting import until
 
 
 @pytest.fixture
@@ -109,6 +109,49 @@ async def test_a_consumer_that_is_still_there_goes_on(
     assert await stream.consumer_names() == [first]
 
 
+@pytest.mark.long
+async def test_a_lost_answer_to_flow_control_does_not_stop_it(
+    jetstream: JetStream, stream: Stream, name: str, proxy: ChaosProxy, cut_off: Connection
+) -> None:
+    count = 60
+    subscription = await cut_off.jetstream().subscribe(
+        f"{name}.a", durable="known", ack_wait=1, idle_heartbeat=0.2, flow_control=True
+    )
+    proxy.loses_requests = True
+    for number in range(count):
+        await jetstream.publish_async(f"{name}.a", b"%d;" % number + b"x" * 100_000)
+    await jetstream.flush(20)
+    seen: set[bytes] = set()
+    # Without the answer the server stops before the end.
+    while message := await subscription.next(0.5):
+        seen.add(message.data.split(b";")[0])
+    assert len(seen) < count
+    proxy.shut()
+    proxy.loses_requests = False
+    proxy.reopen()
+    while len(seen) < count:
+        message = await subscription.next(10)
+        assert message is not None, f"{len(seen)} of {count}"
+        seen.add(message.data.split(b";")[0])
+        await message.ack()
+
+
+async def test_flow_control_is_answered_again_on_another_connection(peer: ScriptedPeer) -> None:
+    async with await connect(peer.url, reconnect_wait=0.01) as connection:
+        push = await push_on(connection, peer, idle_heartbeat=30, flow_control=True)
+        push.status("100 FlowControl Request", reply="$JS.FC.S.C.abcd")
+        assert await push.subscription.next(0.05) is None
+        await peer.expect(b"PUB $JS.FC.S.C.abcd 0")
+        peer.cut()
+        await until(lambda: peer.connection_count == 2 and connection.is_connected)
+        for _ in range(2):
+            push.status("100 Idle Heartbeat", "Nats-Consumer-Stalled: $JS.FC.S.C.abcd")
+        assert await push.subscription.next(0.05) is None
+        await peer.expect(b"PUB $JS.FC.S.C.abcd 0")
+        await connection.flush()
+        assert len(push.answers()) == 2
+
+
 @pytest.mark.parametrize("options", [{"durable": "known"}, {"queue": "known"}])
 async def test_a_consumer_with_a_name_that_was_deleted_ends_the_subscription(
     stream: Stream,
@@ -133,6 +176,7 @@ async def test_a_consumer_with_a_name_that_was_deleted_ends_the_subscription(
     await subscription.unsubscribe()
 
 
+@pytest.mark.long
 async def test_a_stream_that_is_gone_ends_a_callback_and_is_told(
     jetstream: JetStream, stream: Stream, name: str, proxy: ChaosProxy, cut_off: Connection, told: list[BaseException]
 ) -> None:
@@ -167,6 +211,7 @@ async def test_a_blocking_subscription_goes_on_with_a_new_consumer(
     await asyncio.to_thread(connection.close)
 
 
+@pytest.mark.long
 async def test_a_server_that_does_not_answer_is_asked_again_while_messages_go_on(peer: ScriptedPeer) -> None:
     async with await connect(peer.url, request_timeout=0.5) as connection:
         push = await push_on(connection, peer)

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from client.peer import ScriptedPeer
-from client.test_fetch import fill
-from client.waiting import until
 from jetspark.api.consumer_config import AckPolicy, ConsumerConfig
 from jetspark.client import errors
 from jetspark.client.aio import Connection, JetStream, Msg, PushSubscription, Stream, connect
 from jetspark.client.aio.subscribing import _create_push, _wanted
 from jetspark.client.api_errors import ConsumerExistsError, ConsumerNotFoundError
+from tests.client.peer import ScriptedPeer
+from tests.client.test_fetch import fill
+from tests.client.waiting import until
 
 
 async def test_row_22_an_ephemeral_is_subscribed_first_and_then_made(peer: ScriptedPeer) -> None:
@@ -46,7 +46,8 @@ async def test_a_push_subscription_delivers_and_acks(jetstream: JetStream, strea
 async def test_row_24_and_38_heartbeats_or_flow_control_with_a_queue_are_refused(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:
-    for settings in ({"idle_heartbeat": 5}, {"flow_control": True, "idle_heartbeat": 5}):
+    refused: list[dict[str, Any]] = [{"idle_heartbeat": 5}, {"flow_control": True, "idle_heartbeat": 5}]
+    for settings in refused:
         with pytest.raises(errors.QueueOptionError):
             await jetstream.subscribe(f"{name}.a", queue="q", **settings)
     await stream.create_consumer("beating", deliver_subject=f"d.{name}", deliver_group="q", idle_heartbeat=5)
@@ -280,14 +281,14 @@ async def test_row_51_silence_of_three_heartbeats_is_told_and_does_not_end_it(pe
     told: asyncio.Queue[BaseException] = asyncio.Queue()
     async with await connect(peer.url, on_error=told.put_nowait) as connection:
         push = await push_on(connection, peer, idle_heartbeat=0.05)
-        assert push.subscription._alarm_s == pytest.approx(0.15)
+        assert push.subscription._silence.limit_s == pytest.approx(0.15)
         taking = asyncio.create_task(push.subscription.next(5))
         assert isinstance(await asyncio.wait_for(told.get(), 5), errors.HeartbeatMissedError)
         push.deliver(1)
         message = await taking
         assert message is not None
         other = await push_on(connection, peer, idle_heartbeat=0.05, heartbeat_alarm=10)
-        assert other.subscription._alarm_s == pytest.approx(0.5)
+        assert other.subscription._silence.limit_s == pytest.approx(0.5)
 
 
 async def test_row_52_gaps_in_messages_and_heartbeats_are_told(peer: ScriptedPeer) -> None:
@@ -377,6 +378,7 @@ async def test_row_61_with_a_callback_they_reach_the_hook(peer: ScriptedPeer) ->
         assert isinstance(await asyncio.wait_for(told.get(), 5), errors.PullError)
 
 
+@pytest.mark.long
 async def test_row_49_and_50_acks_of_a_push_consumer_without_acks_do_nothing(
     jetstream: JetStream, stream: Stream, name: str
 ) -> None:

@@ -68,6 +68,7 @@ def test_an_nkey_seed_signs_what_its_public_key_verifies() -> None:
             decode_seed(bad)
 
 
+@pytest.mark.long
 async def test_nkey_authentication(make_server: Any, tmp_path: Path) -> None:
     seed = make_seed(b"k" * 32)
     public = nkey_credentials(seed, "").public_key
@@ -134,6 +135,7 @@ def tls_config(folder: Path, extra: str = "") -> str:
     return f'tls {{ cert_file: "{folder}/cert.pem", key_file: "{folder}/key.pem", {extra} }}'
 
 
+@pytest.mark.long
 async def test_tls_after_info(make_server: Callable[..., Any], certificate: Path) -> None:
     server = make_server(config=tls_config(certificate), jetstream=False)
     await works(server.url, tls=trust(certificate), tls_hostname="localhost")
@@ -144,6 +146,7 @@ async def test_tls_after_info(make_server: Callable[..., Any], certificate: Path
         await connect(server.url, tls=trust(certificate), tls_hostname="elsewhere")
 
 
+@pytest.mark.long
 async def test_tls_first(make_server: Callable[..., Any], certificate: Path) -> None:
     server = make_server(config=tls_config(certificate, "handshake_first: true"), jetstream=False)
     await works(server.url, tls=trust(certificate), tls_hostname="localhost", tls_first=True)
@@ -154,6 +157,7 @@ async def test_tls_wanted_of_a_server_without_it_is_refused(url: str) -> None:
         await connect(url, tls=True)
 
 
+@pytest.mark.long
 async def test_tls_survives_a_reconnect(make_server: Callable[..., Any], certificate: Path) -> None:
     server = make_server(config=tls_config(certificate), jetstream=False)
     back = asyncio.Event()
@@ -164,6 +168,7 @@ async def test_tls_survives_a_reconnect(make_server: Callable[..., Any], certifi
         await connection.flush()
 
 
+@pytest.mark.long
 async def test_closing_a_tls_connection_closes_its_socket(make_server: Callable[..., Any], certificate: Path) -> None:
     server = make_server(config=tls_config(certificate), jetstream=False)
     connection = await connect(server.url, tls=trust(certificate), tls_hostname="localhost")
@@ -181,6 +186,7 @@ def sockets_to(port: int) -> int:
     return sum(1 for one in found if one.raddr and one.raddr.port == port)
 
 
+@pytest.mark.long
 async def test_websocket(make_server: Callable[..., Any]) -> None:
     server = make_server(config='websocket { listen: "127.0.0.1:-1", no_tls: true }', jetstream=False)
     await works(f"ws://127.0.0.1:{server.websocket_port}", websocket_headers={"X-Test": "1"})
@@ -188,6 +194,7 @@ async def test_websocket(make_server: Callable[..., Any]) -> None:
         await connect(f"ws://127.0.0.1:{server.port}")
 
 
+@pytest.mark.long
 async def test_websocket_over_tls(make_server: Callable[..., Any], certificate: Path) -> None:
     config = f'websocket {{ listen: "127.0.0.1:-1", {tls_config(certificate)} }}'
     server = make_server(config=config, jetstream=False)

@@ -147,6 +147,7 @@ async def test_api_errors_without_a_class_of_their_own_keep_their_numbers(jetstr
     assert str(caught.value.err_code) in str(caught.value)
 
 
+@pytest.mark.long
 async def test_a_server_without_jetstream_is_told_from_a_timeout(make_server: Any) -> None:
     server = make_server(jetstream=False)
     async with await connect(server.url) as connection:
@@ -154,6 +155,7 @@ async def test_a_server_without_jetstream_is_told_from_a_timeout(make_server: An
             await connection.jetstream().account_info()
 
 
+@pytest.mark.long
 async def test_a_domain_changes_the_api_prefix(make_server: Any, name: str) -> None:
     server = make_server(config="jetstream { domain: hub }")
     async with await connect(server.url) as connection:

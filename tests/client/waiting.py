@@ -23,3 +23,14 @@ async def give_way() -> None:
     """Let what is ready run, with what follows from it."""
     for _ in range(5):
         await asyncio.sleep(0)  # noqa: TID251 - gives way, does not wait
+
+
+async def until_turn(condition: Callable[[], Any], timeout_s: float = 10.0) -> None:
+    """Return in the very turn of the loop in which the condition holds."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await _next_turn()
+
+
+async def _next_turn() -> None:
+    await asyncio.sleep(0)  # noqa: TID251 - gives way, does not wait

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.crash.load import Wire, read_stream
 
 from jetspark.testing.processes import ServerProcess, jetspark_server_command
+from tests.crash.load import Wire, read_stream
 
 pytestmark = [
     pytest.mark.slow,

@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.crash.load import Publisher, Wire, Worker, read_stream, run_load
 
 from jetspark.testing.processes import ServerProcess, jetspark_server_command
+from tests.crash.load import Publisher, Wire, Worker, read_stream, run_load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -14,11 +14,14 @@ import contextlib
 import inspect
 import io
 import itertools
+import json
 import os
 import re
 import shlex
 import sys
+import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +83,8 @@ class Program:
         self._page = page
         self._url = url
         self._names: dict[str, Any] = {"__name__": "__main__", **names}
+        # One for all blocks, as in a program: Spark keeps the session of each thread.
+        self._thread = ThreadPoolExecutor(1)
 
     async def run(self) -> int:
         """Run everything; how many blocks were."""
@@ -108,7 +113,7 @@ class Program:
                 await eval(code, self._names)
             else:
                 # In a thread, where no event loop runs: a whole program may call `asyncio.run`.
-                await asyncio.to_thread(eval, code, self._names)
+                await asyncio.get_running_loop().run_in_executor(self._thread, eval, code, self._names)
         return printed.getvalue()
 
     def _run_command(self, words: list[str], where: str) -> None:
@@ -121,9 +126,28 @@ class Program:
 
 
 def main() -> None:
-    """`python blocks.py PAGE URL`: run a page; the count is the last line."""
-    page, url = sys.argv[1:3]
-    sys.stdout.write(f"{asyncio.run(Program(Path(page), url, {}).run())}\n")
+    """`python blocks.py PAGE URL [PAGE URL …]`: run each page; a line of JSON says how many blocks, or what failed."""
+    start = Path.cwd()
+    for number, (page, url) in enumerate(zip(sys.argv[1::2], sys.argv[2::2], strict=True)):
+        folder = start / str(number)
+        folder.mkdir()
+        os.chdir(folder)
+        told = {"page": page, "count": 0, "error": ""}
+        try:
+            told["count"] = asyncio.run(Program(Path(page), url, {}).run())
+        except Exception:  # noqa: BLE001 - whatever a page raises is told, and the next page runs
+            told["error"] = traceback.format_exc()
+        stop_spark()
+        sys.stdout.write(f"{json.dumps(told)}\n")
+
+
+def stop_spark() -> None:
+    """The next page has a session of its own, in the Java that runs already."""
+    if "pyspark" in sys.modules:
+        from pyspark import SparkContext
+
+        if SparkContext._active_spark_context is not None:
+            SparkContext._active_spark_context.stop()
 
 
 if __name__ == "__main__":

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import json
 import re
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.docs.blocks import blocks, commands
 
 import jetspark
 import jetspark.spark
@@ -23,6 +25,7 @@ from jetspark.server.options_reader import _REFUSED, _WITHOUT_EFFECT, OptionsRea
 from jetspark.server.usage import USAGE
 from jetspark.spark import pipelines
 from jetspark.testing.processes import jetspark_server_command, server_process
+from tests.docs.blocks import blocks, commands
 
 ROOT = Path(__file__).parents[2]
 RUNNER = Path(__file__).with_name("blocks.py")
@@ -59,24 +62,41 @@ def page_id(page: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page) and not uses_spark(page)], ids=page_id)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, timeout_s=50)
+    (told,) = run_pages([page], tmp_path, timeout_s=50)
+
+    assert told["error"] == ""
+    assert told["count"] > 0
+
+
+@pytest.fixture(scope="module")
+def spark_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What became of each page with Spark. One program runs all of them, because starting Java is what takes time."""
+    pages = [page for page in PAGES if uses_spark(page)]
+    return {told["page"]: told for told in run_pages(pages, tmp_path_factory.mktemp("pages"), timeout_s=450)}
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("page", [page for page in PAGES if uses_spark(page)], ids=page_id)
-def test_the_spark_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    run_page(page, tmp_path, timeout_s=450)
+def test_the_spark_code_of_a_page_runs(page: Path, spark_pages: dict[str, dict[str, Any]]) -> None:
+    told = spark_pages[str(page)]
+
+    assert told["error"] == ""
+    assert told["count"] > 0
 
 
-def run_page(page: Path, folder: Path, timeout_s: float) -> None:
+def run_pages(pages: list[Path], folder: Path, timeout_s: float) -> list[dict[str, Any]]:
     # A process of its own: a page may leave threads and connections behind, and has its own folder to write to.
-    with server_process(jetspark_server_command()) as server:
-        command = [sys.executable, str(RUNNER), str(page), f"nats://{server.host}:{server.port}"]
+    with contextlib.ExitStack() as stack:
+        arguments = []
+        for page in pages:
+            server = stack.enter_context(server_process(jetspark_server_command()))
+            arguments += [str(page), f"nats://{server.host}:{server.port}"]
+        command = [sys.executable, str(RUNNER), *arguments]
         result = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert result.returncode == 0, result.stderr
-    assert int(result.stdout.splitlines()[-1]) > 0
+    return [json.loads(line) for line in result.stdout.splitlines() if line.startswith('{"page"')]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)

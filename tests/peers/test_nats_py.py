@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import nats
 import nats.js.errors
@@ -29,6 +30,7 @@ async def jetstream(connection: Client) -> AsyncIterator[JetStreamContext]:
     context = connection.jetstream(timeout=TIMEOUT_S)
     yield context
     for info in await context.streams_info():
+        assert info.config.name is not None
         await context.delete_stream(info.config.name)
 
 
@@ -52,7 +54,7 @@ async def test_queue_group_shares_messages(connection: Client) -> None:
     received: list[str] = []
     done = asyncio.Event()
 
-    def member(name: str):
+    def member(name: str) -> Callable[[Msg], Awaitable[None]]:
         async def take(_: Msg) -> None:
             received.append(name)
             if len(received) == 40:
@@ -227,7 +229,7 @@ async def test_ordered_consumer_reads_everything_in_order(jetstream: JetStreamCo
     ],
 )
 async def test_starting_positions(
-    jetstream: JetStreamContext, policy: DeliverPolicy, extra: dict[str, int], expected: bytes
+    jetstream: JetStreamContext, policy: DeliverPolicy, extra: dict[str, Any], expected: bytes
 ) -> None:
     await jetstream.add_stream(name="ORDERS", subjects=["ORDERS.*"])
     await asyncio.gather(*(jetstream.publish("ORDERS.processed", b"order %d" % n) for n in range(1, 101)))
@@ -298,7 +300,8 @@ async def test_key_value_bucket(jetstream: JetStreamContext) -> None:
 async def test_key_value_watch(jetstream: JetStreamContext) -> None:
     bucket = await jetstream.create_key_value(bucket="watched")
     await bucket.put("a", b"1")
-    watcher = await bucket.watchall()
+    # Its methods have no types.
+    watcher: Any = await bucket.watchall()
 
     first = await watcher.updates(timeout=TIMEOUT_S)
     caught_up = await watcher.updates(timeout=TIMEOUT_S)

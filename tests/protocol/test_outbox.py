@@ -61,8 +61,9 @@ def test_no_delivery_takes_anything_from_the_one_before(
         out.put_delivery(subject, sid, prefix, count, number, number, number, number, 0, b"x" * size)
 
     expected = [
-        b"MSG %b %b %b%d.%d.%d.%d.%d %d\r\n%b\r\n" % (*one[:4], *[one[4]] * 4, one[5], b"x" * one[5])
-        for one in deliveries
+        b"MSG %b %b %b%d.%d.%d.%d.%d %d\r\n%b\r\n"
+        % (subject, sid, prefix, count, number, number, number, number, size, b"x" * size)
+        for subject, sid, prefix, count, number, size in deliveries
     ]
     assert out.take() == b"".join(expected)
 

@@ -84,6 +84,55 @@ class WireClient:
             await self.writer.wait_closed()
 
 
+class FakeTransport(asyncio.Transport):
+    """What a server writes, kept in order; the test plays the network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.is_closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def take(self) -> bytes:
+        data, self.written = self.written, b""
+        return data
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_closed = True
+
+    def pause_reading(self) -> None:
+        """Nothing is read."""
+
+    def resume_reading(self) -> None:
+        """Nothing is read."""
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """The buffer never fills."""
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("127.0.0.1", 1) if name == "peername" else default
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop turn until the condition holds."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while not condition():
+            turn = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_later(0.001, turn.set_result, None)
+            await turn
+
+
 class Running:
     """A server of one test, its log, and a way to connect to it."""
 
@@ -91,6 +140,8 @@ class Running:
         self.server = server
         self.log = sink
         self._clients: list[WireClient] = []
+        # A test that makes the server fail says so; otherwise no failure may be in the log at the end.
+        self.expects_failures = False
 
     async def connect(self, **kwargs: Any) -> WireClient:
         """A client that has read INFO and said nothing yet."""
@@ -115,6 +166,8 @@ class Running:
         for client in self._clients:
             await client.close()
         await self.server.stop()
+        if not self.expects_failures:
+            assert not [line for line in self.log.lines if "mistake in this server" in line]
 
 
 StartServer = Callable[..., Any]

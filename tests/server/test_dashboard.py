@@ -52,6 +52,7 @@ async def test_without_users_everybody_who_reaches_the_port_sees_the_page(
     assert (await visitor.get("api/session"))[1]["account"] == "$G"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["", "app.js", "api/session", "api/streams", "api/events"])
 async def test_with_users_nothing_is_shown_to_a_stranger(
     start_server: StartServer, session: aiohttp.ClientSession, path: str
@@ -64,6 +65,7 @@ async def test_with_users_nothing_is_shown_to_a_stranger(
     assert "Basic" in (await visitor.headers(path))["WWW-Authenticate"]
 
 
+@pytest.mark.long
 async def test_a_password_kept_as_a_hash_a_single_user_and_a_token_let_in(
     start_server: StartServer, session: aiohttp.ClientSession
 ) -> None:
@@ -103,6 +105,7 @@ async def test_where_silent_users_are_let_in_so_is_the_page_and_one_can_still_lo
     assert (await visitor.get("api/session", "eve", "eu"))[1]["user"] == "eve"
 
 
+@pytest.mark.long
 async def test_users_that_a_reload_removes_are_out(start_server: StartServer, session: aiohttp.ClientSession) -> None:
     running = await start_server(config='http: "127.0.0.1:-1"\nauthorization { user: ann, password: old }\n')
     visitor = Visitor(session, running)

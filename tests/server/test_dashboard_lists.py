@@ -72,6 +72,7 @@ async def test_rare_messages_among_many_are_found_by_one_request(
     assert found["next_seq"] == 0
 
 
+@pytest.mark.long
 async def test_a_wide_gap_between_messages_is_stepped_over(
     start_server: StartServer, session: aiohttp.ClientSession
 ) -> None:

@@ -77,6 +77,7 @@ async def test_a_stream_and_a_consumer_are_found_under_any_name_they_may_have(
     assert name not in running.server.broker.account("$G").jetstream.streams
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "header", "status"),
     [
@@ -98,6 +99,7 @@ async def test_credentials_that_are_no_text_are_refused_and_nothing_worse(
     assert "Content-Security-Policy" in headers
 
 
+@pytest.mark.long
 async def test_who_guesses_passwords_is_slowed_down_and_then_turned_away(
     start_server: StartServer, session: aiohttp.ClientSession
 ) -> None:

@@ -123,6 +123,7 @@ async def test_what_never_moved_costs_no_memory_and_what_is_gone_is_forgotten(la
     assert list(laboratory.sampler.streams) == [quiet]
 
 
+@pytest.mark.long
 async def test_a_look_at_a_thousand_streams_lets_the_loop_work_in_between(laboratory: Laboratory) -> None:
     for number in range(1000):
         laboratory.add_stream(f"S{number}")

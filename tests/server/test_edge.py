@@ -9,6 +9,7 @@ import json
 import threading
 from typing import Any
 
+import pytest
 from tests.server.harness import Running, StartServer, WireClient
 
 from jetspark.store import disk
@@ -44,9 +45,6 @@ class HeldDisk(Disk):
 
     def exists(self, path: str) -> bool:
         return self._files.exists(path)
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._files.random_bytes(count)
 
 
 async def request(client: WireClient, subject: str, document: dict[str, Any]) -> dict[str, Any]:
@@ -130,6 +128,7 @@ async def reading_pauses(running: Running, connection: Any) -> None:
         await turn
 
 
+@pytest.mark.long
 async def test_a_full_disk_refuses_publishes_and_recovers_when_space_returns(start_server: StartServer) -> None:
     held = HeldDisk()
     running = await start_server(jetstream=True, disk=held)
@@ -217,6 +216,7 @@ async def test_stopping_waits_for_the_disk_and_acknowledges_first(start_server: 
         assert await client.rest() == []
 
 
+@pytest.mark.long
 async def test_with_a_relaxed_interval_acknowledgements_do_not_wait_for_a_sync(start_server: StartServer) -> None:
     class CountingDisk(HeldDisk):
         def __init__(self) -> None:
@@ -244,6 +244,7 @@ async def test_with_a_relaxed_interval_acknowledgements_do_not_wait_for_a_sync(s
     assert await asyncio.to_thread(counting.has_synced.wait, 5)
 
 
+@pytest.mark.long
 async def test_memory_that_reading_took_is_given_back_when_nobody_reads(start_server: StartServer) -> None:
     first = await start_server(jetstream=True)
     client = await with_stream(first)

@@ -90,6 +90,7 @@ def test_an_error_in_the_block_is_the_callers_and_the_server_stops() -> None:
         read_info(seen[0].port)
 
 
+@pytest.mark.long
 def test_the_pytest_fixture_gives_a_server(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

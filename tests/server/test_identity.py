@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Callable
 
 import pytest
 from nacl.signing import SigningKey
@@ -51,7 +52,7 @@ def test_a_nonce_is_fifteen_characters() -> None:
 
 
 @pytest.mark.parametrize("encode", [base64.urlsafe_b64encode, base64.b64encode])
-def test_a_signature_of_the_nonce_passes_in_both_alphabets(encode) -> None:
+def test_a_signature_of_the_nonce_passes_in_both_alphabets(encode: Callable[[bytes], bytes]) -> None:
     key = SigningKey.generate()
     nonce = new_nonce(os.urandom)
     signature = encode(key.sign(nonce.encode()).signature).decode().rstrip("=")

@@ -116,16 +116,17 @@ def test_users_have_permissions_and_defaults_fill_the_gaps(read: Read) -> None:
         }
     """)
     users = {user.name: user for user in options.users}
+    allowed = {user.name: user.permissions for user in options.users if user.permissions is not None}
 
     assert users["a"].password == "pa"
-    assert users["a"].permissions.publish_allow == ["x", "y.*"]
-    assert users["a"].permissions.subscribe_allow == ["_INBOX.>"]
-    assert users["a"].permissions.subscribe_deny == ["z q"]
-    assert users["b"].permissions.publish_allow == ["open.>"]
-    assert users["c"].permissions.publish_allow == []
-    assert (users["c"].permissions.responses_max, users["c"].permissions.responses_expire_ns) == (5, 10 * SECOND_NS)
-    assert users["d"].permissions.publish_allow == ["p"]
-    assert (users["d"].permissions.responses_max, users["d"].permissions.responses_expire_ns) == (1, 2 * MINUTE_NS)
+    assert allowed["a"].publish_allow == ["x", "y.*"]
+    assert allowed["a"].subscribe_allow == ["_INBOX.>"]
+    assert allowed["a"].subscribe_deny == ["z q"]
+    assert allowed["b"].publish_allow == ["open.>"]
+    assert allowed["c"].publish_allow == []
+    assert (allowed["c"].responses_max, allowed["c"].responses_expire_ns) == (5, 10 * SECOND_NS)
+    assert allowed["d"].publish_allow == ["p"]
+    assert (allowed["d"].responses_max, allowed["d"].responses_expire_ns) == (1, 2 * MINUTE_NS)
     assert options.auth_timeout_effective_s == 0.5
 
 
@@ -142,8 +143,10 @@ def test_accounts_have_users_and_jetstream_of_their_own(read: Read) -> None:
 
     assert {user.name: user.account for user in options.users} == {"a": "A", "b": "B", "s": "SYS"}
     assert options.accounts["A"].jetstream is not None
-    assert options.accounts["B"].jetstream.max_memory_bytes == 1000
-    assert options.accounts["B"].jetstream.max_streams == 2
+    limits = options.accounts["B"].jetstream
+    assert limits is not None
+    assert limits.max_memory_bytes == 1000
+    assert limits.max_streams == 2
     assert options.accounts["B"].max_connections == 3
     assert options.accounts["SYS"].jetstream is None
     assert (options.system_account, options.no_auth_user) == ("SYS", "a")

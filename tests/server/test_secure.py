@@ -110,6 +110,7 @@ async def test_with_handshake_first_nothing_is_said_in_clear(
     assert await client.until_pong() == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_first", [True, False])
 async def test_with_a_fallback_both_kinds_of_clients_connect(
     start_server: StartServer, authority: Authority, certificate: Certificate, is_first: bool
@@ -234,7 +235,8 @@ async def test_a_reload_takes_a_renewed_certificate_and_keeps_the_old_one_when_t
     async def shown() -> bytes:
         client = await running.connect()
         await upgrade(client, authority.client_context())
-        return client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        found: bytes = client.writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return found
 
     before = await shown()
     shutil.copy(second.cert_file, cert_file)

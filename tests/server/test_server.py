@@ -144,6 +144,7 @@ async def test_a_client_that_does_not_read_is_cut_off_at_max_pending(start_serve
     assert "Client connection closed" in line
 
 
+@pytest.mark.long
 async def test_a_client_that_takes_nothing_for_the_write_deadline_is_cut_off(start_server: StartServer) -> None:
     options = embedded_options(jetstream=False)
     options.write_deadline_ns = SECOND_NS // 5
@@ -161,6 +162,7 @@ async def test_a_client_that_takes_nothing_for_the_write_deadline_is_cut_off(sta
     assert "WriteDeadline of 0.2s exceeded" in await running.log.wait_for("Slow Consumer Detected")
 
 
+@pytest.mark.long
 async def test_a_client_that_is_closed_and_takes_nothing_does_not_stay(start_server: StartServer) -> None:
     options = embedded_options(jetstream=False)
     options.write_deadline_ns = SECOND_NS // 5
@@ -223,6 +225,7 @@ async def test_two_servers_do_not_share_a_store(start_server: StartServer) -> No
         await start_server(jetstream=True)
 
 
+@pytest.mark.long
 async def test_a_lame_duck_tells_its_clients_lets_them_go_and_stops(start_server: StartServer) -> None:
     options = embedded_options(jetstream=False)
     options.lame_duck_grace_ns, options.lame_duck_duration_ns = SECOND_NS // 20, SECOND_NS // 4

@@ -365,17 +365,128 @@ def test_what_was_given_up_is_kept_after_a_purge_that_the_disk_refused() -> None
     assert client.api("STREAM.INFO.S")["state"]["messages"] == 1
 
 
-def test_a_message_given_up_and_deleted_is_no_longer_counted() -> None:
-    driver = new_driver()
-    client = driver.connect()
+def give_up_a_message(driver: BrokerDriver, client: FakeConnection) -> None:
+    """Sequence 1 is delivered as often as allowed, and never acknowledged."""
     make_stream(client)
     make_consumer(client, max_deliver=2, ack_wait=10**9)
     client.publish_acked("s.a", b"given up")
     for _ in range(3):
         pull(client)
         driver.advance(2)
+
+
+def test_a_message_given_up_and_deleted_is_no_longer_counted() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    give_up_a_message(driver, client)
     assert client.api("CONSUMER.INFO.S.c")["num_redelivered"] == 1
 
     client.api("STREAM.MSG.DELETE.S", {"seq": 1})
 
     assert client.api("CONSUMER.INFO.S.c")["num_redelivered"] == 0
+
+
+def test_a_message_given_up_and_deleted_is_no_longer_counted_after_a_kill_in_between() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    give_up_a_message(driver, client)
+
+    driver.holds_commits = True
+    client.start_request("$JS.API.STREAM.MSG.DELETE.S", b'{"seq": 1}')
+    stop_before(driver, APPEND, "state.log")
+    driver.holds_commits = False
+    driver.crash()
+
+    client = driver.connect()
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 0
+    assert client.api("CONSUMER.INFO.S.c")["num_redelivered"] == 0
+
+
+def test_a_refused_pause_is_over_only_when_what_was_owed_is_owed_again() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    make_consumer(client, max_ack_pending=1)
+    for data in (b"owed", b"next"):
+        client.publish_acked("s.a", data)
+    assert [data for _, data in pull(client, batch=1)] == [b"owed"]
+    driver.advance(1)
+    client.start_request("$JS.API.CONSUMER.MSG.NEXT.S.c", pull_body({"no_wait": False}))
+    driver.holds_commits = True
+    client.start_request("$JS.API.CONSUMER.PAUSE.S.c", b'{"pause_until": "2100-01-01T00:00:00Z"}')
+    client.start_request("$JS.API.STREAM.MSG.DELETE.S", b'{"seq": 1}')
+    driver.finish_commit("disk full")
+    driver.holds_commits = False
+    driver.settle()
+
+    assert info(client)["num_ack_pending"] == 1
+    assert [message.data for message in client.take_messages() if message.reply.startswith("$JS.ACK")] == []
+
+
+def test_what_a_work_queue_keeps_unread_outlives_a_commit_that_the_disk_refused() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, retention="workqueue")
+    make_consumer(client, filter_subject="s.a")
+    client.publish_acked("s.b", b"unread")
+    client.publish_acked("s.a", b"done")
+    [(token, _)] = pull(client)
+    client.request(token, b"+ACK")
+    make_consumer(client)
+    fail_next_commit(driver)
+    assert "error" in client.publish_acked("s.a", b"refused")
+
+    driver.advance(1)
+
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 1
+    assert client.api("STREAM.MSG.GET.S", {"seq": 1})["message"]["subject"] == "s.b"
+
+
+def test_a_work_queue_whose_consumer_was_set_ahead_keeps_what_it_skipped_after_a_refused_commit() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, retention="workqueue")
+    make_consumer(client)
+    for number in range(3):
+        client.publish_acked("s.a", b"%d" % number)
+    client.api("CONSUMER.RESET.S.c", {"seq": 3})
+    fail_next_commit(driver)
+    assert "error" in client.publish_acked("s.a", b"refused")
+
+    driver.advance(1)
+
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 3
+
+
+def test_what_a_start_takes_for_acknowledged_goes_again_when_its_commit_was_refused() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client, retention="workqueue")
+    make_consumer(client)
+    client.publish_acked("s.a", b"done")
+    client.publish_acked("s.a", b"kept")
+    client.api("CONSUMER.RESET.S.c", {"seq": 2})
+    fail_next_commit(driver)
+    driver.restart()
+    client = driver.connect()
+    driver.advance(1)
+
+    assert client.api("STREAM.INFO.S")["state"]["messages"] == 1
+
+
+def test_a_consumer_of_the_last_message_that_was_reset_does_not_begin_anew_after_a_refused_commit() -> None:
+    driver = new_driver()
+    client = driver.connect()
+    make_stream(client)
+    client.publish_acked("s.a", b"done")
+    make_consumer(client, deliver_policy="last")
+    [(token, _)] = pull(client)
+    assert client.request(token, b"+ACK") is not None
+    driver.holds_commits = True
+    client.publish("s.a", b"refused")
+    client.start_request("$JS.API.CONSUMER.RESET.S.c", b"")
+    driver.finish_commit("disk full")
+    driver.holds_commits = False
+    driver.advance(1)
+
+    assert pull(client) == []

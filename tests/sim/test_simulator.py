@@ -17,6 +17,7 @@ from jetspark.testing.sim_disk import SimDisk
 REPEAT = "from jetspark.testing.sim.run import run_seed; print([run_seed(seed, 150).digest for seed in (3, 5, 7, 11)])"
 
 
+@pytest.mark.long
 def test_a_seed_decides_everything() -> None:
     """Also the order of sets, which differs between processes."""
     digests = set()
@@ -64,6 +65,7 @@ class SwallowsErrors(SimDisk):
             self.fail_when = None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make_disk", [NeverSyncs, KeepsTails, KeepsDeleted, SwallowsErrors])
 def test_a_disk_that_does_not_keep_its_word_is_found_out(make_disk: Callable[[Random], SimDisk]) -> None:
     failures = (run_seed(seed, 300, make_disk).failure for seed in range(1, 400))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import errno
 from random import Random
 
-from tests.store.model import Model, Stored, check_consistent, check_same, live_messages
-
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.block_cache import BlockCache
 from jetspark.store.disk import SYNC, Commit, DiskOp
@@ -18,6 +16,7 @@ from jetspark.store.recovery import open_stream_store
 from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.testing.sim_disk import SimDisk
+from tests.store.model import Model, Stored, check_consistent, check_same, live_messages
 
 SUBJECTS = (b"a", b"b.1", b"b.2", b"c.long.subject", b"d")
 

@@ -7,8 +7,10 @@ from random import Random
 
 import pytest
 
+from jetspark.store.consumer_codec import HEAD_SIZE
 from jetspark.store.consumer_log import (
     ConsumerLog,
+    ConsumerReport,
     ConsumerState,
     PendingEntry,
     new_consumer_log,
@@ -243,7 +245,7 @@ def test_damage_in_the_middle_costs_one_frame_and_is_reported() -> None:
     assert open_consumer_log(disk, FOLDER)[2].is_clean()
 
 
-def test_what_a_lost_frame_said_follows_from_the_floor_after_it() -> None:
+def test_a_gap_without_a_delivery_after_it_leaves_nothing_unknown() -> None:
     disk = SimDisk()
     log, _, _ = open_consumer_log(disk, FOLDER)
     log.floor(0, 0)
@@ -262,8 +264,66 @@ def test_what_a_lost_frame_said_follows_from_the_floor_after_it() -> None:
     _, state, report = open_consumer_log(disk, FOLDER)
 
     assert report.damaged_frames == 1
-    assert not state.pending
-    assert (state.delivered_consumer_seq, state.delivered_stream_seq) == (2, 2)
+    assert list(state.pending) == [1]
+    assert (state.delivered_stream_seq, state.floor_stream_seq) == (1, 2)
+    assert report.gaps.unknown == []
+
+
+def damaged_log(*damaged: int) -> ConsumerReport:
+    """Five frames after the snapshot: 1 to 3 delivered, 2 acknowledged, 4 and 6 delivered, 6 acknowledged, 7 delivered.
+
+    Those of the numbers given are damaged; 0 is the snapshot.
+    """
+    disk = SimDisk()
+    log, _, _ = open_consumer_log(disk, FOLDER)
+    starts = [HEAD_SIZE]
+    log.floor(0, 0)
+    commit(log, disk)
+    for number in range(1, 6):
+        starts.append(disk.size(PATH))
+        if number == 1:
+            for seq in (1, 2, 3):
+                log.delivered(seq, seq, 1, 5)
+        elif number == 2:
+            log.acked(2, 2)
+        elif number == 3:
+            log.delivered(4, 4, 1, 6)
+            log.delivered(6, 5, 1, 6)
+        elif number == 4:
+            log.acked(6, 5)
+        else:
+            log.delivered(7, 6, 1, 7)
+        commit(log, disk)
+    for number in damaged:
+        disk.flip_bit(PATH, starts[number] + 10)
+    return open_consumer_log(disk, FOLDER)[2]
+
+
+@pytest.mark.parametrize(
+    ("damaged", "unknown"),
+    [
+        # No delivery is missing: the next one is the first, or the one after the last.
+        ((0,), []),
+        ((2,), []),
+        ((4,), []),
+        # Deliveries are missing up to the next one.
+        ((1,), [(1, 3)]),
+        ((3,), [(4, 6)]),
+        ((1, 3), [(1, 6)]),
+        ((0, 1, 2), [(1, 3)]),
+        # They are delivered anew.
+        ((5,), []),
+        ((3, 4, 5), []),
+    ],
+)
+def test_the_number_of_a_delivery_tells_what_was_lost_before_it(
+    damaged: tuple[int, ...], unknown: list[tuple[int, int]]
+) -> None:
+    report = damaged_log(*damaged)
+
+    assert report.gaps.unknown == unknown
+    if unknown and 2 not in damaged:
+        assert [seq for seq in range(1, 8) if report.gaps.is_settled(seq)] == [2, 6]
 
 
 def test_after_a_failed_commit_the_whole_state_is_written() -> None:

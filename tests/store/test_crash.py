@@ -1,6 +1,7 @@
 """After any crash, every durable message is there, nothing else is, and the counters are right."""
 
 import pytest
+
 from tests.store.crash_harness import CrashHarness
 
 

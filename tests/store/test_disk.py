@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.store.model import check_consistent, commit, commit_all, live_messages
 
 from jetspark.store import disk as ops
 from jetspark.store.block_head import HEAD_SIZE
 from jetspark.store.disk import OPEN_FILES_MAX, DiskOp, FileDisk, compress_block, decompress_block
 from jetspark.store.recovery import open_stream_store
 from jetspark.store.store_base import StoreOptions
+from tests.store.model import check_consistent, commit, commit_all, live_messages
 
 
 @pytest.fixture
@@ -84,6 +86,39 @@ def test_directories_are_made_and_removed_with_what_is_in_them(disk: FileDisk, t
     disk.perform(DiskOp(ops.MKDIRS, folder))
     disk.perform(DiskOp(ops.APPEND, f"{folder}/file", b"y"))
     assert disk.read_all(f"{folder}/file") == b"y"
+
+
+@contextlib.contextmanager
+def no_directory_opens() -> Iterator[None]:
+    """Syncing a directory takes a file descriptor, and there is none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_directory_whose_name_could_not_be_synced_is_made_again(disk: FileDisk, tmp_path: Path) -> None:
+    folder = f"{tmp_path}/a"
+
+    with pytest.raises(OSError, match=os.strerror(errno.EMFILE)), no_directory_opens():
+        disk.perform(DiskOp(ops.MKDIRS, folder))
+
+    assert not disk.exists(folder)
+
+
+def test_a_removal_that_could_not_be_synced_is_made_again(disk: FileDisk, tmp_path: Path) -> None:
+    folder = f"{tmp_path}/a"
+    disk.perform(DiskOp(ops.MKDIRS, folder))
+    disk.perform(DiskOp(ops.APPEND, f"{folder}/file", b"x"))
+
+    with pytest.raises(OSError, match=os.strerror(errno.EMFILE)), no_directory_opens():
+        disk.perform(DiskOp(ops.REMOVE_TREE, folder))
+
+    assert disk.read_all(f"{folder}/file") == b"x"
+    disk.perform(DiskOp(ops.REMOVE_TREE, folder))
+    assert disk.list_dir(str(tmp_path)) == []
 
 
 def test_more_files_than_are_kept_open(disk: FileDisk, tmp_path: Path) -> None:

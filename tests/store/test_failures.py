@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 
 import pytest
-from tests.store.model import check_consistent, commit, commit_all, live_messages, reopened
 
 from jetspark.store.block_cache import BlockCache
 from jetspark.store.disk import APPEND, SYNC, WRITE_FILE, Commit
@@ -13,6 +12,7 @@ from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.view import RecordView
 from jetspark.testing.sim_disk import SimDisk
+from tests.store.model import check_consistent, commit, commit_all, live_messages, reopened
 
 
 def small_options() -> StoreOptions:

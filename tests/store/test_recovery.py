@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from tests.store.model import Stored, check_consistent, commit, commit_all, live_messages, reopened
 
 from jetspark.store.block_cache import BlockCache
 from jetspark.store.block_head import HEAD_SIZE
@@ -14,6 +13,7 @@ from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.view import RecordView
 from jetspark.testing.sim_disk import SimDisk
+from tests.store.model import Stored, check_consistent, commit, commit_all, live_messages, reopened
 
 FIRST_BLOCK = "s/msgs/1.blk"
 FIRST_INDEX = "s/msgs/1.idx"
@@ -62,6 +62,22 @@ def test_a_torn_last_record_is_cut_and_reported() -> None:
     assert disk.size(FIRST_BLOCK) == HEAD_SIZE + 9 * RECORD_SIZE
     assert live_messages(store) == {number: message(number) for number in range(1, 10)}
     assert store.append(b"s", 0, b"again", 2_000) == 10
+
+
+def test_a_sequence_that_is_known_only_by_its_removal_is_not_given_out_again() -> None:
+    disk = SimDisk()
+    store = filled(disk, small_options(), 3)
+    store.remove(3, False)
+    commit_all(store, disk)
+    # Never synced: the removal made it to the disk, the message did not.
+    disk.files[FIRST_BLOCK].content[HEAD_SIZE + 2 * RECORD_SIZE : HEAD_SIZE + 3 * RECORD_SIZE] = bytes(RECORD_SIZE)
+
+    store = reopened(disk, small_options())
+    seq = store.append(b"s", 0, b"%020d" % 4, 1_004)
+    commit_all(store, disk)
+
+    assert seq == 4
+    assert live_messages(reopened(disk, small_options())) == {1: message(1), 2: message(2), 4: message(4)}
 
 
 def test_a_torn_tail_is_cut_durably_before_anything_is_appended() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.store.crash_harness import CrashHarness
-from tests.store.model import check_consistent, live_messages
 
 from jetspark.store.disk import Commit
+from tests.store.crash_harness import CrashHarness
+from tests.store.model import check_consistent, live_messages
 
 
 def rot(seed: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.store.model import commit
 
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.block_cache import READ_BACK_SHARE, BlockCache
@@ -13,6 +12,7 @@ from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.view import RecordView
 from jetspark.testing.sim_disk import SimDisk
+from tests.store.model import commit
 
 
 class CountingDisk(SimDisk):

@@ -7,7 +7,6 @@ from random import Random
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.store.model import Model, Stored, check_same, check_searches, check_time, commit, reopened
 
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.block_cache import BlockCache
@@ -16,6 +15,7 @@ from jetspark.store.recovery import open_stream_store
 from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.testing.sim_disk import SimDisk
+from tests.store.model import Model, Stored, check_same, check_searches, check_time, commit, reopened
 
 SUBJECTS = st.sampled_from([b"a", b"a.b", b"a.c", b"b", b"long.subject.with.tokens"])
 PATTERNS = st.sampled_from([b">", b"a", b"a.*", b"b", b"*", b"none", b"a.>", b"long.subject.with.tokens"])

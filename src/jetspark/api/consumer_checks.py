@@ -36,6 +36,7 @@ from jetspark.api.consumer_defaults import (
 )
 from jetspark.api.error_codes import ApiError, ErrorCode, make
 from jetspark.api.limits import AccountLimits, ServerLimits, consumers_allowed
+from jetspark.api.numbers import bounded_integer
 from jetspark.api.priority_group import is_valid_group_name
 from jetspark.api.stream_config import Retention, Storage, StreamConfig
 from jetspark.api.timestamps import MILLISECOND, WireTime, format_duration
@@ -334,9 +335,10 @@ def sampling_percent(sample_freq: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         raise ValueError(f'strconv.Atoi: parsing "{text}": invalid syntax')
-    if not -(1 << 63) <= int(text) < 1 << 63:
+    percent = bounded_integer(text)
+    if not -(1 << 63) <= percent < 1 << 63:
         raise ValueError(f'strconv.Atoi: parsing "{text}": value out of range')
-    return int(text)
+    return percent
 
 
 def _check_sampling(config: ConsumerConfig) -> None:

@@ -10,8 +10,11 @@ to name the offending byte and its offset, which end up in front of users.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
+
+from jetspark.api.numbers import bounded_integer
 
 
 class JsonNumber(str):
@@ -36,6 +39,10 @@ _SCANNER: Final = json.JSONDecoder(
     object_pairs_hook=JsonObject, parse_float=JsonNumber, parse_int=JsonNumber, parse_constant=_refuse_constant
 )
 _WHITE_SPACE: Final = " \t\r\n"
+_SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+# Longer integers are not kept exactly: Python would refuse to read or write them.
+_DIGITS_EXACT_MAX: Final = 1000
 _HEX_DIGITS: Final = "0123456789abcdefABCDEF"
 
 
@@ -50,7 +57,7 @@ def read_documents(body: bytes) -> Iterator[Any]:
         if position == end:
             return
         try:
-            value, position = _SCANNER.raw_decode(text, position)
+            value, position = _scan(text, position)
         except (ValueError, RecursionError):
             raise JsonSyntaxError(explain_syntax_error(text, position)) from None
         yield value
@@ -66,7 +73,7 @@ def read_document(body: bytes) -> Any:
     if position == end:
         raise JsonSyntaxError("unexpected end of JSON input")
     try:
-        value, position = _SCANNER.raw_decode(text, position)
+        value, position = _scan(text, position)
     except (ValueError, RecursionError):
         sentence = explain_syntax_error(text, position).partition(" at offset ")[0]
         raise JsonSyntaxError("unexpected end of JSON input" if sentence == "unexpected EOF" else sentence) from None
@@ -77,6 +84,24 @@ def read_document(body: bytes) -> Any:
     return value
 
 
+def _scan(text: str, position: int) -> tuple[Any, int]:
+    value, end = _SCANNER.raw_decode(text, position)
+    if _SURROGATE_ESCAPE.search(text, position, end) is not None:
+        value = _without_surrogates(value)
+    return value, end
+
+
+def _without_surrogates(value: Any) -> Any:
+    """The tree with U+FFFD in place of each half of a surrogate pair: Go reads it so, and no half can be written."""
+    if isinstance(value, JsonObject):
+        return JsonObject((_without_surrogates(key), _without_surrogates(item)) for key, item in value)
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, str) and not isinstance(value, JsonNumber):
+        return _SURROGATE.sub("\ufffd", value)
+    return value
+
+
 def to_plain(value: Any) -> Any:
     """The tree as ordinary dicts, lists and numbers, for fields that are kept without being understood."""
     if isinstance(value, JsonObject):
@@ -84,7 +109,9 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, list):
         return [to_plain(item) for item in value]
     if isinstance(value, JsonNumber):
-        return int(value) if value.lstrip("-").isdigit() else float(value)
+        if not value.lstrip("-").isdigit():
+            return float(value)
+        return int(value) if len(value) <= _DIGITS_EXACT_MAX else bounded_integer(value)
     return value
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from jetspark.api.error_codes import ErrorCode, make
+from jetspark.api.numbers import bounded_integer
 from jetspark.api.timestamps import SECOND, parse_duration
 
 NEVER: Final = -1
@@ -28,7 +29,7 @@ def parse_message_ttl(text: str) -> int:
     except ValueError:
         if not (text.isascii() and text.isdigit()):
             raise make(ErrorCode.MESSAGE_TTL_INVALID) from None
-        return min(int(text), _SECONDS_MAX)
+        return min(bounded_integer(text), _SECONDS_MAX)
     # A plain 0 is a duration too, and as such too short.
     if duration_ns < SECOND:
         raise make(ErrorCode.MESSAGE_TTL_INVALID)

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from jetspark.api.error_codes import ApiError
+from jetspark.api.numbers import bounded_integer
 from jetspark.api.schema import BOOL, DURATION, INT, INT64, STRING, WireField, decode_one
 from jetspark.api.timestamps import parse_duration
 
@@ -80,9 +81,10 @@ _FIELDS: Final = (
     WireField("priority", INT, True),
 )
 # A number with a fraction, an exponent or too many digits for 63 bits: nats-server refuses most of these.
-_UNUSUAL_NUMBER: Final = re.compile(rb":\s*-?(?:\d+[.eE]|\d{19})")
-# nats-server knows a field in capitals too.
-_CAPITALS_IN_KEY: Final = re.compile(rb'[A-Z][^":]*"\s*:')
+_UNUSUAL_NUMBER: Final = re.compile(rb":\s*+-?(?:\d++[.eE]|\d{19})")
+# nats-server knows a field in capitals too. The match begins at a quote and tries nothing twice: a pattern that begins
+# at any capital takes time quadratic in a long value.
+_CAPITALS_IN_KEY: Final = re.compile(rb'"[^":A-Z]*+[A-Z][^":]*+"\s*+:')
 
 
 def _is_usual(text: bytes) -> bool:
@@ -125,7 +127,7 @@ def _parse_count(text: bytes) -> int:
     digits = text[1:] if text[:1] in (b"+", b"-") else text
     if not digits.isdigit():
         return 1
-    count = int(text)
+    count = bounded_integer(text.decode("ascii"))
     return count if -_INT64_MAX - 1 <= count <= _INT64_MAX else 1
 
 
@@ -133,7 +135,7 @@ def _decode(text: bytes) -> _Body | str:
     if _is_usual(text):
         try:
             return _DECODER.decode(text)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             pass  # nulls are fine with nats-server, and what is wrong needs its words
     try:
         return _decode_exactly(text)

@@ -53,6 +53,7 @@ SUBJECTS_PAGE_LIMIT: Final = 100_000
 DURATION_MAX_NS: Final = (1 << 63) - 1
 
 _ENCODER: Final = msgspec.json.Encoder()
+_NOBODY: Final[Mapping[str, str]] = {}
 
 
 def encode_json(document: Mapping[str, Any]) -> bytes:
@@ -107,12 +108,14 @@ def stream_names(names: Sequence[str], offset: int) -> dict[str, Any]:
     return document
 
 
-def stream_list(infos: Iterable[dict[str, Any]], total: int, offset: int) -> dict[str, Any]:
-    """A page of stream infos, already cut by `page` with `LIST_PAGE_LIMIT`."""
+def stream_list(
+    infos: Iterable[dict[str, Any]], total: int, offset: int, offline: Mapping[str, str] = _NOBODY
+) -> dict[str, Any]:
+    """A page of stream infos, already cut by `page` with `LIST_PAGE_LIMIT`; and why some of it have no info."""
     start, _ = page(total, offset, LIST_PAGE_LIMIT)
     document = _paged(STREAM_LIST, total, start, LIST_PAGE_LIMIT)
     document["streams"] = list(infos)
-    return document
+    return _with_offline(document, offline)
 
 
 def consumer_names(names: Sequence[str], offset: int) -> dict[str, Any]:
@@ -123,11 +126,20 @@ def consumer_names(names: Sequence[str], offset: int) -> dict[str, Any]:
     return document
 
 
-def consumer_list(infos: Iterable[dict[str, Any]], total: int, offset: int) -> dict[str, Any]:
-    """A page of consumer infos, already cut by `page` with `LIST_PAGE_LIMIT`."""
+def consumer_list(
+    infos: Iterable[dict[str, Any]], total: int, offset: int, offline: Mapping[str, str] = _NOBODY
+) -> dict[str, Any]:
+    """A page of consumer infos, already cut by `page` with `LIST_PAGE_LIMIT`; and why some of it have no info."""
     start, _ = page(total, offset, LIST_PAGE_LIMIT)
     document = _paged(CONSUMER_LIST, total, start, LIST_PAGE_LIMIT)
     document["consumers"] = list(infos)
+    return _with_offline(document, offline)
+
+
+def _with_offline(document: dict[str, Any], offline: Mapping[str, str]) -> dict[str, Any]:
+    if offline:
+        document["missing"] = list(offline)
+        document["offline"] = dict(offline)
     return document
 
 

@@ -26,6 +26,7 @@ from jetspark.api.json_text import (
     to_plain,
     to_text,
 )
+from jetspark.api.numbers import bounded_integer
 from jetspark.api.timestamps import ZERO_TIME_NS, WireTime, parse_time
 
 Struct = TypeVar("Struct")
@@ -126,7 +127,7 @@ class _Integer(Kind):
     def decode(self, value: Any, place: Place, strict: bool) -> int:
         if isinstance(value, JsonNumber):
             # Text such as 1e9 or 1.0 has an integer's value but is not an integer to the API.
-            number = int(value) if value.lstrip("-").isdigit() else None
+            number = bounded_integer(value) if value.lstrip("-").isdigit() else None
         else:
             number = value if isinstance(value, int) and not isinstance(value, bool) else None
         if number is None or not self._low <= number <= self._high:

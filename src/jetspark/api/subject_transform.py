@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from jetspark.api.numbers import bounded_integer
+
 _INVALID: Final = "invalid mapping destination"
 _INT32_MAX: Final = (1 << 31) - 1
 
@@ -35,7 +37,7 @@ _INVALID_TRANSFORM: Final = "invalid transform"
 
 # In the order in which nats-server tries them. Only the capitals of the camel case may be small.
 _FUNCTIONS: Final = {
-    name: re.compile(r"\{\{\s*" + pattern + r"\s*\((.*)\)\s*\}\}")
+    name: re.compile(r"\{\{\s*+" + pattern + r"\s*+\(")
     for name, pattern in (
         ("wildcard", "[wW]ildcard"),
         ("partition", "[pP]artition"),
@@ -49,6 +51,7 @@ _FUNCTIONS: Final = {
         ("random", "[rR]andom"),
     )
 }
+_CALL_END: Final = re.compile(r"(.*)\)\s*\}\}")
 _COMMA: Final = re.compile(r",\s*")
 _INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -65,11 +68,22 @@ class _Part:
 
 
 def _parse_integer(text: str) -> int | None:
-    return int(text) if _INTEGER.fullmatch(text) else None
+    return bounded_integer(text) if _INTEGER.fullmatch(text) else None
 
 
 def _is_mustache(token: str) -> bool:
     return len(token) > 4 and token.startswith("{{") and token.endswith("}}")
+
+
+def _find_call(token: str) -> tuple[str, str] | None:
+    """The first function that the token calls, and the text between its parentheses."""
+    for name, opening in _FUNCTIONS.items():
+        opened = opening.search(token)
+        # A call that does not end behind its first opening ends behind no later one: one try, and so linear time.
+        closed = None if opened is None else _CALL_END.match(token, opened.end())
+        if closed is not None:
+            return name, closed[1]
+    return None
 
 
 def _read_part(token: str) -> _Part:
@@ -80,10 +94,9 @@ def _read_part(token: str) -> _Part:
         return _Part("", token) if index is None else _Part("wildcard", token, (index,))
     if not _is_mustache(token):
         return _Part("", token)
-    for name, pattern in _FUNCTIONS.items():
-        match = pattern.search(token)
-        if match is not None:
-            return _read_function(name, token, _COMMA.split(match[1]))
+    called = _find_call(token)
+    if called is not None:
+        return _read_function(called[0], token, _COMMA.split(called[1]))
     raise _bad_destination(_UNKNOWN_FUNCTION, token)
 
 
@@ -311,7 +324,7 @@ def check_mapping(source: str, destination: str) -> None:
         if token == "" or after_rest:
             raise _bad_destination(_INVALID_TRANSFORM, token)
         if _is_mustache(token):
-            if not any(pattern.search(token) for pattern in _FUNCTIONS.values()):
+            if _find_call(token) is None:
                 raise _bad_destination(_UNKNOWN_FUNCTION, token)
         elif token == ">":
             after_rest = True

@@ -15,6 +15,8 @@ from datetime import date
 from functools import lru_cache
 from typing import Final
 
+from jetspark.api.numbers import bounded_integer
+
 NANOSECOND: Final = 1
 MICROSECOND: Final = 1_000
 MILLISECOND: Final = 1_000_000
@@ -173,23 +175,22 @@ _UNITS: Final = {
     "m": MINUTE,
     "h": HOUR,
 }
+# As many digits as 63 bits hold; Go ignores the rest too.
+_FRACTION_DIGITS_MAX: Final = 18
 _DURATION_PART: Final = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]*)", re.ASCII)
 
 
 def parse_duration(text: str) -> int:
     """Read Go duration text (`300ms`, `-1.5h`, `2h45m`) to nanoseconds; `ValueError` in Go's words."""
-    rest = text
-    sign = 1
-    if rest[:1] in ("-", "+"):
-        sign = -1 if rest[0] == "-" else 1
-        rest = rest[1:]
-    if rest == "0":
+    sign = -1 if text[:1] == "-" else 1
+    position = 1 if text[:1] in ("-", "+") else 0
+    if text[position:] == "0":
         return 0
-    if rest == "":
+    if position == len(text):
         raise ValueError(f'time: invalid duration "{text}"')
     total = 0
-    while rest:
-        match = _DURATION_PART.match(rest)
+    while position < len(text):
+        match = _DURATION_PART.match(text, position)
         if match is None or not (match[1] or match[2]):
             raise ValueError(f'time: invalid duration "{text}"')
         unit = match[3]
@@ -198,10 +199,11 @@ def parse_duration(text: str) -> int:
         unit_ns = _UNITS.get(unit)
         if unit_ns is None:
             raise ValueError(f'time: unknown unit "{unit}" in duration "{text}"')
-        total += int(match[1] or "0") * unit_ns
-        if match[2]:
-            total += int(match[2]) * unit_ns // 10 ** len(match[2])
+        total += bounded_integer(match[1]) * unit_ns
+        fraction = match[2][:_FRACTION_DIGITS_MAX] if match[2] else ""
+        if fraction:
+            total += int(fraction) * unit_ns // 10 ** len(fraction)
         if total > _MAX_DURATION_NS + (sign < 0):
             raise ValueError(f'time: invalid duration "{text}"')
-        rest = rest[match.end() :]
+        position = match.end()
     return sign * total

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
 
+from jetspark.broker.greeting import user_info
 from jetspark.broker.interest import Interest, Route, Subscription
 from jetspark.broker.jetstream import JetStream
 from jetspark.protocol.subjects import collides, has_wildcard, is_between_servers
@@ -89,7 +90,7 @@ class Account:
         """Does one of the server's own services take this request?"""
         if subject == b"$SYS.REQ.USER.INFO":
             if reply:
-                self.publish_internal(reply, b"", 0, self.broker.user_info(session))
+                self.publish_internal(reply, b"", 0, user_info(self.broker, session))
             return True
         if not self.broker.system.request(session, subject, reply, body[header_size:] if header_size > 0 else body):
             return False
@@ -111,7 +112,11 @@ class Account:
                 continue
             if not subscription.active:
                 continue
-            target.deliver(subscription, subject, reply, header_size, body, target.out)
+            try:
+                target.deliver(subscription, subject, reply, header_size, body, target.out)
+            except Exception as error:  # noqa: BLE001 - the others get the message all the same
+                target.fail(error)
+                continue
             if not target.is_dirty:
                 target.mark_dirty()
             delivered = True
@@ -119,7 +124,11 @@ class Account:
             chosen = self.choose_member(session, members)
             if chosen is not None:
                 target = chosen.session
-                target.deliver(chosen, subject, reply, header_size, body, target.out)
+                try:
+                    target.deliver(chosen, subject, reply, header_size, body, target.out)
+                except Exception as error:  # noqa: BLE001 - the other groups get the message all the same
+                    target.fail(error)
+                    continue
                 target.mark_dirty()
                 delivered = True
         return delivered
@@ -154,13 +163,18 @@ class Account:
         """A reply that must not leave before what was decided now is durable."""
         route = self.interest.reply_route(subject)
         for subscription in route.plain:
-            target = subscription.session
-            target.deliver(subscription, subject, b"", header_size, body, self.broker.held_outbox(target))
+            self._hold(subscription, subject, header_size, body)
         for members in route.queues:
             chosen = self.choose_member(None, members)
             if chosen is not None:
-                target = chosen.session
-                target.deliver(chosen, subject, b"", header_size, body, self.broker.held_outbox(target))
+                self._hold(chosen, subject, header_size, body)
+
+    def _hold(self, subscription: Subscription, subject: bytes, header_size: i64, body: bytes) -> None:
+        target = subscription.session
+        try:
+            target.deliver(subscription, subject, b"", header_size, body, self.broker.held_outbox(target))
+        except Exception as error:  # noqa: BLE001 - whoever asked is not to blame for who listens
+            target.fail(error)
 
     # -- who listens on deliver subjects ---------------------------------------------------------------------------
 
@@ -185,9 +199,16 @@ class Account:
     def _tell(self, subject: bytes) -> None:
         if not has_wildcard(subject):
             for consumer in list(self._listeners.get(subject, ())):
-                consumer.interest_changed()
+                tell_interest(consumer)
             return
         for deliver_subject, consumers in list(self._listeners.items()):
             if collides(subject, deliver_subject):
                 for consumer in list(consumers):
-                    consumer.interest_changed()
+                    tell_interest(consumer)
+
+
+def tell_interest(consumer: Consumer) -> None:
+    try:
+        consumer.interest_changed()
+    except Exception as error:  # noqa: BLE001 - who subscribes is not to blame, and others listen, too
+        consumer.fail(error)

@@ -164,6 +164,9 @@ class AtomicBatches(TimerOwner):
             else:
                 self._stream.broker.timers.arm_if_earlier(self._timer, batch.deadline_ns)
 
+    def timer_failed(self, error: Exception) -> None:
+        self._stream.fail(error)
+
     def _abandon(self, batch: AtomicBatch, reason: str) -> None:
         self._close(batch)
         stream = self._stream

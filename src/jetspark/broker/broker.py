@@ -7,9 +7,8 @@ its commit is done; memory streams settle at the end of the turn.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from mypy_extensions import i64
 
@@ -18,13 +17,15 @@ from jetspark.broker.account import GLOBAL, SYSTEM, Account
 from jetspark.broker.changes import Change, Gathered, Removal, Repairs
 from jetspark.broker.commit_failure import refusals, split_removals
 from jetspark.broker.consumer.consumer import Consumer
+from jetspark.broker.failures import OFFLINE_REASON, Casualties, Failure
 from jetspark.broker.gate import Gate
 from jetspark.broker.ingest import RETRY_AFTER_FAILURE_NS
 from jetspark.broker.observer import Observer
-from jetspark.broker.options import API_LEVEL, VERSION, BrokerOptions
+from jetspark.broker.options import BrokerOptions
+from jetspark.broker.pending_commit import PendingCommit
 from jetspark.broker.session import REASON_SHUTDOWN, Session
 from jetspark.broker.stream import Stream
-from jetspark.broker.system import SystemServices, server_document
+from jetspark.broker.system import SystemServices
 from jetspark.broker.timers import Timer, TimerOwner, TimerQueue
 from jetspark.protocol.nuid import Nuid
 from jetspark.protocol.outbox import Outbox
@@ -34,27 +35,12 @@ from jetspark.store.disk import Commit, Disk
 # Acknowledgements nobody waits for, and positions of consumers, ride along with the next commit, at latest this late.
 LAZY_COMMIT_NS: Final = 20_000_000
 
+# A disk that cannot be read may say so at every request.
+READ_FAILURE_AGAIN_NS: Final = 10_000_000_000
+READ_FAILURES_MAX: Final = 1000
+
 TIMER_LAZY_COMMIT: Final = 1
 TIMER_REPAIR: Final = 2
-
-
-class PendingCommit(Commit):
-    """A commit with what it settles once it is durable."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.streams: list[Stream] = []
-        self.covers: list[int] = []
-        self.consumers: list[Consumer] = []
-        self.sessions: list[Session] = []
-        self.replies: list[bytes] = []
-        # Streams and consumers that go, those first, and those that are made or changed.
-        self.removals: list[Removal] = []
-        self.changes: list[Change] = []
-        # The folder this commit puts right, and nothing else.
-        self.repaired_folder: str = ""
-        # Consumers that begin to deliver once the replies have left.
-        self.starting: list[Consumer] = []
 
 
 class Broker(TimerOwner):
@@ -111,6 +97,11 @@ class Broker(TimerOwner):
         self.last_commit_error: str = ""
         # Lines worth an operator's eye; the edge logs and clears them.
         self.notices: list[str] = []
+        # What raised for one of many; the edge logs and clears them.
+        self.failures: list[Failure] = []
+        # Errors while reading, and when each may be mentioned again.
+        self._read_failures: dict[str, int] = {}
+        self.casualties = Casualties(self)
         self.account(GLOBAL)
         self.account(SYSTEM)
 
@@ -120,6 +111,10 @@ class Broker(TimerOwner):
             known = Account(self, name)
             self.accounts[name] = known
         return known
+
+    def failed(self, concerned: str, error: Exception) -> None:
+        """Something raised that should not have; the rest goes on."""
+        self.failures.append(Failure(concerned, error))
 
     # -- sessions ----------------------------------------------------------------------------------------------
 
@@ -137,56 +132,23 @@ class Broker(TimerOwner):
         session.closing = True
         session.halted = True
         self.sessions.pop(session.session_id, None)
-        self.system.disconnected(session)
+        try:
+            self.system.disconnected(session)
+        except Exception as error:  # noqa: BLE001 - its subscriptions must go
+            session.fail(error)
         # Monitoring still shows what a closed connection had subscribed to.
         had = dict(session.subscriptions)
         for subscription in had.values():
-            session.remove_subscription(subscription)
+            try:
+                session.remove_subscription(subscription)
+            except Exception as error:  # noqa: BLE001 - the others must go
+                session.fail(error)
         session.subscriptions = had
         waiting = session.paused_consumers
         session.paused_consumers = []
         for consumer in waiting:
             consumer.resume_after_drain()
-
-    def info_document(self, session: Session) -> dict[str, Any]:
-        options = self.options
-        document: dict[str, Any] = {
-            "server_id": options.server_id,
-            "server_name": options.server_name,
-            "version": VERSION,
-            "proto": 1,
-            "git_commit": options.build,
-            "go": "python",
-            "host": options.host,
-            "port": options.port,
-            "headers": True,
-            "max_payload": options.max_payload,
-        }
-        if options.jetstream:
-            document["jetstream"] = True
-        document["client_id"] = session.session_id
-        document["client_ip"] = session.host
-        if self.gate.required():
-            document["auth_required"] = True
-        if session.nonce:
-            document["nonce"] = session.nonce
-        if options.domain:
-            document["domain"] = options.domain
-        document["api_lvl"] = API_LEVEL
-        document.update(options.info_extra)
-        return document
-
-    def user_info(self, session: Session) -> bytes:
-        """The answer to `$SYS.REQ.USER.INFO`."""
-        document = {
-            "server": server_document(self),
-            "data": {
-                "user": session.user_name,
-                "account": session.account.name,
-                "account_name": session.account.name,
-            },
-        }
-        return json.dumps(document, separators=(",", ":")).encode()
+        session.release()
 
     def random_index(self, count: i64) -> i64:
         """An even enough choice among `count`, cheap enough for every message to a queue group."""
@@ -247,14 +209,21 @@ class Broker(TimerOwner):
             announcements = self._announcements
             self._announcements = []
             for account, subject, body in announcements:
-                account.publish_from_server(subject, b"", 0, body)
+                try:
+                    account.publish_from_server(subject, b"", 0, body)
+                except Exception as error:  # noqa: BLE001 - the others must be heard
+                    self.failed("Announcement on " + subject.decode("utf-8", "replace") + " is lost", error)
             settling = self._settling
             self._settling = []
             for stream in settling:
-                stream.settle_memory()
+                try:
+                    stream.settle_memory()
+                except Exception as error:  # noqa: BLE001 - the others must be seen
+                    stream.fail(error)
 
     def commit_ready(self) -> PendingCommit | None:
         """What must be written now; None when nothing must, or a commit is still under way."""
+        self.casualties.withdraw()
         if self._in_flight is not None:
             return None
         if not self._urgent:
@@ -263,7 +232,7 @@ class Broker(TimerOwner):
         self._urgent = False
         self.timers.cancel(self._lazy_timer)
         self._collect_changes(commit)
-        self._collect_content(commit)
+        problem = self._collect_content(commit)
         for session in self._holding:
             session.holds = False
             commit.sessions.append(session)
@@ -271,10 +240,10 @@ class Broker(TimerOwner):
         self._holding = []
         commit.starting = self._starting
         self._starting = []
-        if not commit.ops:
-            # Nothing reached the disk (all of it in memory): what was held may go at once.
+        if problem or not commit.ops:
+            # Nothing reaches the disk: it must not, or all of it is in memory and what was held may go at once.
             self._in_flight = commit
-            self.commit_done(commit, "")
+            self.commit_done(commit, problem)
             return None
         self._in_flight = commit
         return commit
@@ -290,25 +259,41 @@ class Broker(TimerOwner):
         for change in commit.changes:
             commit.ops.extend(change.ops)
 
-    def _collect_content(self, commit: PendingCommit) -> None:
-        """Messages, and where consumers stand."""
+    def _collect_content(self, commit: PendingCommit) -> str:
+        """Messages, and where consumers stand; why the commit must not be, if one of them cannot be written.
+
+        Replies to what is not written may be among those that wait, so none of them may leave as it is.
+        """
         sync = self.options.sync_always
-        for stream in self._dirty_streams:
-            stream.is_dirty = False
-            if stream.deleted:
-                continue
-            commit.streams.append(stream)
-            commit.covers.append(stream.store.collect(commit, sync))
-            if stream.features is not None:
-                stream.features.collect(commit)
+        problem = ""
+        dirty_streams = self._dirty_streams
         self._dirty_streams = []
-        for consumer in self._dirty_consumers:
-            consumer.is_dirty = False
-            if consumer.deleted:
-                continue
-            commit.consumers.append(consumer)
-            consumer.log.collect(commit, sync)
+        for stream in dirty_streams:
+            stream.is_dirty = False
+            if not stream.deleted:
+                try:
+                    cover = stream.store.collect(commit, sync)
+                    if stream.features is not None:
+                        stream.features.collect(commit)
+                    commit.streams.append(stream)
+                    commit.covers.append(cover)
+                except Exception as error:  # noqa: BLE001 - the others must be written, if only the next time
+                    stream.fail(error)
+            if stream.is_failed:
+                problem = f"stream {stream.name} is offline: {OFFLINE_REASON}"
+        dirty_consumers = self._dirty_consumers
         self._dirty_consumers = []
+        for consumer in dirty_consumers:
+            consumer.is_dirty = False
+            if not consumer.deleted:
+                try:
+                    consumer.log.collect(commit, sync)
+                    commit.consumers.append(consumer)
+                except Exception as error:  # noqa: BLE001 - the others must be written, if only the next time
+                    consumer.fail(error)
+            if consumer.is_failed:
+                problem = f"consumer {consumer.name} is offline: {OFFLINE_REASON}"
+        return problem
 
     def _repair_ready(self) -> PendingCommit | None:
         """A commit that puts one folder right, and whose failure is nobody else's."""
@@ -348,17 +333,29 @@ class Broker(TimerOwner):
         for position in range(len(done.streams)):
             stream = done.streams[position]
             if not stream.deleted:
-                stream.committed(done.covers[position])
+                try:
+                    stream.committed(done.covers[position])
+                except Exception as failure:  # noqa: BLE001 - the others are durable, too
+                    stream.fail(failure)
         for consumer in done.consumers:
             if not consumer.deleted:
-                consumer.log.committed()
-        for position in range(len(done.sessions)):
-            session = done.sessions[position]
-            if not session.closed:
-                session.send(done.replies[position])
+                try:
+                    consumer.log.committed()
+                except Exception as failure:  # noqa: BLE001 - the others are durable, too
+                    consumer.fail(failure)
+        self._release_replies(done)
         start_all(done.starting)
         if self._dirty_consumers and not self._urgent:
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + LAZY_COMMIT_NS)
+
+    def _release_replies(self, done: PendingCommit) -> None:
+        for position in range(len(done.sessions)):
+            session = done.sessions[position]
+            if not session.closed:
+                try:
+                    session.send(done.replies[position])
+                except Exception as error:  # noqa: BLE001 - the others wait for theirs
+                    session.fail(error)
 
     def _commit_failed(self, commit: PendingCommit, error: str) -> None:
         """Nothing of it counts: stores go back to what is durable, and everybody who waits is told."""
@@ -369,10 +366,19 @@ class Broker(TimerOwner):
         self._join_failure(commit)
         for stream in commit.streams:
             if not stream.deleted:
-                stream.commit_failed(error)
+                try:
+                    stream.commit_failed(error)
+                except OSError as read_error:
+                    # What is in memory is neither what is durable nor what was asked for.
+                    recovery.take_offline(stream.account.jetstream, stream, read_error)
+                except Exception as failure:  # noqa: BLE001 - the others must go back to what is durable
+                    stream.fail(failure)
         for consumer in commit.consumers:
             if not consumer.deleted:
-                consumer.commit_failed()
+                try:
+                    consumer.commit_failed()
+                except Exception as failure:  # noqa: BLE001 - the others must be written again
+                    consumer.fail(failure)
         self._refuse(commit, error)
         # What is left to write waits a moment: a disk that fails is not asked without a pause. A removal is new to it.
         self._urgent = bool(self._gathered.removals)
@@ -385,7 +391,10 @@ class Broker(TimerOwner):
         refused = commit.changes + self._gathered.changes
         self._gathered.changes = []
         for change in reversed(refused):
-            self._repairs.put(change.folder, change.take_back(commit.starting))
+            try:
+                self._repairs.put(change.folder, change.take_back(commit.starting))
+            except Exception as failure:  # noqa: BLE001 - the others must be taken back
+                self.failed(f"What is in {change.folder} may differ from what is in force", failure)
         for removal in commit.removals[commit.performed_count :]:
             self._repairs.put(removal.folder, removal.ops)
         if not self._repairs.is_empty():
@@ -398,7 +407,11 @@ class Broker(TimerOwner):
         for session in holding:
             session.holds = False
             # Removals do not: they are still to be tried.
-            removals, others = split_removals(session.held.take())
+            try:
+                removals, others = split_removals(session.held.take())
+            except Exception as failure:  # noqa: BLE001 - the others must be told
+                session.fail(failure)
+                continue
             commit.sessions.append(session)
             commit.replies.append(others)
             if removals:
@@ -418,9 +431,12 @@ class Broker(TimerOwner):
             session = commit.sessions[position]
             if session.closed:
                 continue
-            removals, others = split_removals(commit.replies[position])
-            session.send(refusals(others, error))
-            session.send(removals if is_removed else refusals(removals, error))
+            try:
+                removals, others = split_removals(commit.replies[position])
+                session.send(refusals(others, error))
+                session.send(removals if is_removed else refusals(removals, error))
+            except Exception as failure:  # noqa: BLE001 - the others must be told
+                session.fail(failure)
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -429,12 +445,28 @@ class Broker(TimerOwner):
 
     def wake(self) -> None:
         self.timers.run(self.now_ns)
+        if self.timers.failures:
+            for error in self.timers.failures:
+                self.read_failed("Stored messages cannot be read", error)
+            self.timers.failures = []
+
+    def read_failed(self, what: str, error: OSError) -> None:
+        """The disk does not give what is stored: the operator hears of each case, and now and then that it lasts."""
+        text = f"{what}: {error}"
+        if len(self._read_failures) >= READ_FAILURES_MAX:
+            self._read_failures.clear()
+        if self.now_ns >= self._read_failures.get(text, 0):
+            self._read_failures[text] = self.now_ns + READ_FAILURE_AGAIN_NS
+            self.notices.append(text)
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
         if kind == TIMER_REPAIR:
             self._repairs_due = True
         elif self._dirty_consumers or self._dirty_streams:
             self._urgent = True
+
+    def timer_failed(self, error: Exception) -> None:
+        self.failed("A timer was left half done", error)
 
     # -- life --------------------------------------------------------------------------------------------------
 
@@ -463,4 +495,5 @@ def start_all(consumers: list[Consumer]) -> None:
     """Let consumers begin that waited for a commit."""
     for consumer in consumers:
         consumer.is_starting = False
+        consumer.is_new = False
         consumer.deliver()

@@ -115,6 +115,7 @@ class ConsumerChanged(Change):
         self._jetstream.configure_consumer(consumer, before)
         if before.pause_until != was_paused_until:
             consumer.lifecycle.pause(0 if before.pause_until is None else before.pause_until.unix_ns)
+        # It delivers when its stream, too, is as it was: what is owed again counts then.
         starting.append(consumer)
         return self._jetstream.consumer_ops(consumer)
 

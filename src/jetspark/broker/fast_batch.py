@@ -260,6 +260,9 @@ class FastBatches(TimerOwner):
             else:
                 self._stream.broker.timers.arm_if_earlier(self._timer, batch.deadline_ns)
 
+    def timer_failed(self, error: Exception) -> None:
+        self._stream.fail(error)
+
     def end_all(self) -> None:
         """What was stored is not: clients find their batches unknown and begin anew."""
         for batch in list(self._batches.values()):

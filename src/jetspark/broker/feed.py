@@ -135,12 +135,25 @@ class Feed(TimerOwner):
         self._has_looked = True
         self.pump()
 
+    def timer_failed(self, error: Exception) -> None:
+        self.stream.fail(error)
+
     def origin_visible(self) -> None:
         """The origin has something new."""
         if self._is_prepared and not self._is_refused:
             self.pump()
 
     def pump(self) -> None:
+        try:
+            self._copy()
+        except OSError as error:
+            origin = self.origin
+            if origin is not None:
+                origin.read_failed(error)
+            self._is_refused = True
+            self.stream.broker.timers.arm(self._timer, self.stream.broker.now_ns + RETRY_NS)
+
+    def _copy(self) -> None:
         origin = self.origin
         stream = self.stream
         if origin is None or stream.deleted or origin.deleted:

@@ -26,8 +26,14 @@ class Followers:
     def origin_registered(self, stream: Stream) -> None:
         stream.followers = self.of(stream.name)
         for feed in list(stream.followers):
-            feed.origin_appeared(stream)
+            try:
+                feed.origin_appeared(stream)
+            except Exception as error:  # noqa: BLE001 - the others copy this stream, too
+                feed.stream.fail(error)
 
     def origin_deleted(self, stream: Stream) -> None:
         for feed in list(self.of(stream.name)):
-            feed.origin_gone()
+            try:
+                feed.origin_gone()
+            except Exception as error:  # noqa: BLE001 - the others must know
+                feed.stream.fail(error)

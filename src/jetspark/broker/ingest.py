@@ -31,6 +31,7 @@ from jetspark.broker.publish import (
 )
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import SubjectFilter, has_wildcard
+from jetspark.store.record import SUBJECT_SIZE_MAX
 
 if TYPE_CHECKING:
     from jetspark.broker.session import Session
@@ -71,6 +72,9 @@ def checked(
             stream.reply_number(reply, seq, publish.ack_after)
     except ApiError as error:
         refuse(stream, reply, error)
+    except OSError as error:
+        stream.read_failed(error)
+        refuse(stream, reply, make(ErrorCode.STREAM_STORE_FAILED, err=error.strerror or str(error)))
 
 
 def store_own(stream: Stream, publish: Publish) -> i64:
@@ -165,6 +169,8 @@ def verify_headers(stream: Stream, publish: Publish) -> None:
 
 
 def verify_size(stream: Stream, publish: Publish) -> None:
+    if len(publish.subject) > SUBJECT_SIZE_MAX:
+        raise make(ErrorCode.STREAM_MESSAGE_EXCEEDS_MAXIMUM)
     if 0 <= stream.message_size_max < len(publish.header) + len(publish.payload):
         raise make(ErrorCode.STREAM_MESSAGE_EXCEEDS_MAXIMUM)
 
@@ -298,4 +304,8 @@ def make_way(stream: Stream, publish: Publish, seq: i64) -> None:
     if publish.rollup and may_roll_up(stream):
         stream.roll_up(publish.subject, publish.rollup == b"all", seq)
     if publish.ends_schedule and may_roll_up(stream):
-        stream.purge(publish.ends_schedule, 0, 0)
+        try:
+            stream.purge(publish.ends_schedule, 0, 0)
+        except OSError as error:
+            # It is stored, whatever else stays.
+            stream.read_failed(error)

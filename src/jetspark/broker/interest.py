@@ -302,36 +302,40 @@ class Interest:
         if b"" in tokens:
             return route
         groups: dict[bytes, list[Subscription]] = {}
-        self._collect(self._root, tokens, 0, route, groups)
+        self._collect(tokens, route, groups)
         for members in groups.values():
             route.queues.append(members)
         route.finish()
         return route
 
-    def _collect(
-        self,
-        node: Node,
-        tokens: list[bytes],
-        depth: int,
-        route: Route,
-        groups: dict[bytes, list[Subscription]],
-    ) -> None:
-        if depth == len(tokens):
+    def _collect(self, tokens: list[bytes], route: Route, groups: dict[bytes, list[Subscription]]) -> None:
+        """Add whoever listens on the subject of these tokens.
+
+        A loop over the branches that still match, level by level: a recursion would need as much stack as a client's
+        subject has tokens, and end the process.
+        """
+        level: list[Node] = [self._root]
+        for token in tokens:
+            deeper: list[Node] = []
+            for node in level:
+                route.plain.extend(node.tail_plain)
+                merge_queues(groups, node.tail_queues)
+                if node.tail_stream is not None:
+                    route.stream = node.tail_stream
+                child = node.children.get(token)
+                if child is not None:
+                    deeper.append(child)
+                # A publish to the subject `a.*` itself finds the pattern as a word only once.
+                if node.star is not None:
+                    deeper.append(node.star)
+            if not deeper:
+                return
+            level = deeper
+        for node in level:
             route.plain.extend(node.plain)
             merge_queues(groups, node.queues)
             if node.stream is not None:
                 route.stream = node.stream
-            return
-        route.plain.extend(node.tail_plain)
-        merge_queues(groups, node.tail_queues)
-        if node.tail_stream is not None:
-            route.stream = node.tail_stream
-        child = node.children.get(tokens[depth])
-        if child is not None:
-            self._collect(child, tokens, depth + 1, route, groups)
-        # A publish to the subject `a.*` itself finds the pattern as a word only once.
-        if node.star is not None:
-            self._collect(node.star, tokens, depth + 1, route, groups)
 
     def has_interest(self, subject: bytes) -> bool:
         return self.route(subject).has_subscribers

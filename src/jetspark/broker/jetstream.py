@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from jetspark.api import advisories
 from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.error_codes import ErrorCode, make
-from jetspark.api.stream_config import StreamConfig
+from jetspark.api.stream_config import Storage, StreamConfig
 from jetspark.broker import advisories as announcements
 from jetspark.broker import mirroring, recovery
 from jetspark.broker.ack_subject import AckSubject
@@ -25,6 +25,7 @@ from jetspark.broker.consumer.pull_queue import CONSUMER_DELETED
 from jetspark.broker.endpoints import dispatch as endpoints
 from jetspark.broker.feature_set import features_after_update, features_for
 from jetspark.broker.followers import Followers
+from jetspark.broker.offline import Offline, OfflineRegistry
 from jetspark.broker.restores import Restores
 from jetspark.broker.room import Room
 from jetspark.broker.stream import Stream
@@ -49,6 +50,7 @@ class JetStream:
         self.account = account
         self.enabled: bool = broker.options.jetstream
         self.streams: dict[str, Stream] = {}
+        self.offline = OfflineRegistry()
         # Consumers by `stream.consumer`, as it stands in an ack subject and in a pull request.
         self._by_key: dict[bytes, Consumer] = {}
         self.flow_replies: dict[bytes, Consumer] = {}
@@ -135,18 +137,69 @@ class JetStream:
     def stream(self, name: str) -> Stream:
         found = self.streams.get(name)
         if found is None:
+            offline = self.offline_stream(name)
+            if offline is not None:
+                raise make(ErrorCode.STREAM_OFFLINE_REASON, err=offline.reason)
             raise make(ErrorCode.STREAM_NOT_FOUND)
         return found
 
     def consumer(self, stream_name: str, name: str) -> Consumer:
         found = self.stream(stream_name).consumers.get(name)
         if found is None:
+            offline = self.offline_consumer(stream_name, name)
+            if offline is not None:
+                raise make(ErrorCode.CONSUMER_OFFLINE_REASON, err=offline.reason)
             raise make(ErrorCode.CONSUMER_NOT_FOUND)
         return found
+
+    # -- offline -----------------------------------------------------------------------------------------------------
+
+    def offline_stream(self, name: str) -> Offline | None:
+        """The stream of this name, if the disk has it and the server does not run it."""
+        found = self.offline.get(self.stream_path(name))
+        return None if found is None or found.is_stray else found
+
+    def offline_consumer(self, stream_name: str, name: str) -> Offline | None:
+        found = self.offline.get(self.consumer_path(stream_name, name))
+        return None if found is None or found.is_stray else found
+
+    def verify_stream_free(self, config: StreamConfig) -> None:
+        """Refuse to make a stream where the disk has something that is not in use."""
+        if config.name in self.streams:
+            return
+        found = self.offline.get(self.stream_path(config.name))
+        if found is not None:
+            raise make(ErrorCode.STREAM_OFFLINE_REASON, err=f"{found.reason}; {way_out(found)}")
+        if self.offline.unlisted and config.storage != Storage.MEMORY:
+            raise make(ErrorCode.STREAM_OFFLINE_REASON, err=self.offline.unlisted)
+
+    def verify_consumer_free(self, stream: Stream, name: str) -> None:
+        """The same for a consumer."""
+        if not name or name in stream.consumers:
+            return
+        found = self.offline.get(self.consumer_path(stream.name, name))
+        if found is not None:
+            raise make(ErrorCode.CONSUMER_OFFLINE_REASON, err=f"{found.reason}; {way_out(found)}")
+
+    def delete_offline(self, offline: Offline) -> None:
+        """Somebody wants what is in the folder to go, whatever it is."""
+        self.broker.remove_soon(Removal(offline.folder))
+        self.forget_offline(offline.folder)
+
+    def forget_offline(self, folder: str) -> None:
+        """Nothing in a folder waits to be repaired any more; nor do streams keep messages for it."""
+        self.offline.remove(folder)
+        for stream in self.streams.values():
+            if stream.has_offline_readers and not self.offline.has_readers_of(stream.name):
+                stream.has_offline_readers = False
+                stream.retention.interest_changed()
+
+    # -- making and removing -----------------------------------------------------------------------------------------
 
     def create_stream(self, config: StreamConfig) -> Stream:
         """A stream with a checked configuration that does not exist yet."""
         mirroring.verify_origins(config, self.broker.options.domain)
+        recovery.verify_writable(config)
         broker = self.broker
         path = self.stream_path(config.name)
         store = new_stream_store(broker.disk, path, recovery.store_options(broker, config))
@@ -172,6 +225,7 @@ class JetStream:
     def update_stream(self, stream: Stream, config: StreamConfig) -> None:
         """Change a stream to a checked configuration."""
         mirroring.verify_origins(config, self.broker.options.domain)
+        recovery.verify_writable(config)
         before = stream.config
         self.configure_stream(stream, config)
         stream.retention.enforce_all()
@@ -195,19 +249,56 @@ class JetStream:
     def delete_stream(self, stream: Stream) -> None:
         for consumer in list(stream.consumers.values()):
             self.delete_consumer(consumer)
+        self.take_out(stream)
+        if not stream.in_memory:
+            self.broker.remove_soon(Removal(self.stream_path(stream.name)))
+        self.forget_offline(self.stream_path(stream.name))
+        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.DELETED.{stream.name}"):
+            self.announce_stream(stream, "delete")
+
+    def withdraw(self, stream: Stream) -> None:
+        """Something went wrong with the stream: it does not run, and nothing on disk is touched."""
+        for consumer in list(stream.consumers.values()):
+            try:
+                self.detach(consumer)
+            except Exception as error:  # noqa: BLE001 - the others and the stream itself must go
+                self.broker.failed(f"Consumer {consumer.name} of stream {stream.name} is not wholly offline", error)
+        self.take_out(stream)
+
+    def set_stream_offline(self, stream: Stream, reason: str) -> None:
+        """A stream that ran does not run any more."""
+        if self.streams.get(stream.name) is not stream:
+            return
+        offline = Offline(self.stream_path(stream.name), stream.name, reason)
+        offline.config = stream.config
+        recovery.set_offline(self, offline)
+        recovery.retire(self, stream)
+
+    def set_consumer_offline(self, consumer: Consumer, reason: str) -> None:
+        """The same for a consumer."""
+        stream = consumer.stream
+        if stream.deleted or stream.consumers.get(consumer.name) is not consumer:
+            return
+        offline = Offline(self.consumer_path(stream.name, consumer.name), consumer.name, reason)
+        offline.stream_name = stream.name
+        offline.consumer_config = consumer.config
+        recovery.set_offline(self, offline)
+        self.detach(consumer)
+
+    def take_out(self, stream: Stream) -> None:
+        """The stream is no part of the account any more."""
         if stream.features is not None:
-            stream.features.stop()
+            try:
+                stream.features.stop()
+            except Exception as error:  # noqa: BLE001 - the stream must go
+                self.broker.failed(f"Features of stream {stream.name} are not wholly stopped", error)
         stream.deleted = True
         self.followers.origin_deleted(stream)
         for subject in stream.config.subjects:
             self.account.interest.remove_stream(subject.encode())
         del self.streams[stream.name]
         self._note_dollar()
-        if not stream.in_memory:
-            self.broker.remove_soon(Removal(self.stream_path(stream.name)))
         stream.store.closed()
-        if announcements.is_heard(self.account, f"$JS.EVENT.ADVISORY.STREAM.DELETED.{stream.name}"):
-            self.announce_stream(stream, "delete")
 
     def announce_stream(self, stream: Stream, action: str) -> None:
         stamp = announcements.stamp(self.account)
@@ -225,12 +316,18 @@ class JetStream:
 
     def create_consumer(self, stream: Stream, name: str, config: ConsumerConfig) -> Consumer:
         """A consumer with a checked configuration that does not exist yet."""
+        recovery.verify_writable(config)
         broker = self.broker
         in_memory = stream.in_memory or config.mem_storage
         state = ConsumerState()
         log = ConsumerLog(self.consumer_path(stream.name, name), state, not in_memory)
         consumer = Consumer(stream, name, config, log, state, broker.now_ns)
-        position.place(consumer)
+        consumer.is_new = True
+        try:
+            position.place(consumer)
+        except OSError:
+            self.detach(consumer)
+            raise
         self.attach(consumer)
         if not in_memory:
             broker.change_soon(ConsumerMade(self, consumer, self.consumer_ops(consumer)))
@@ -246,6 +343,7 @@ class JetStream:
 
     def update_consumer(self, consumer: Consumer, config: ConsumerConfig) -> None:
         """Change a consumer to a checked configuration; it goes on where it stands."""
+        recovery.verify_writable(config)
         before = consumer.config
         self.configure_consumer(consumer, config)
         self.save_consumer(consumer, before)
@@ -257,7 +355,11 @@ class JetStream:
         consumer.configure(config)
         if config.filters != had_filters:
             consumer.stream.sort_consumers()
-            consumer.recount()
+            try:
+                consumer.recount()
+            except OSError as error:
+                # The change is in force; what is pending is counted anew at the next start.
+                consumer.stream.read_failed(error)
             consumer.stream.retention.interest_changed()
         consumer.look_at_acks()
 
@@ -270,18 +372,22 @@ class JetStream:
             return
         stream = consumer.stream
         consumer.pulls.end_all(CONSUMER_DELETED)
-        consumer.deleted = True
-        consumer.wants_messages = False
-        consumer.push.stop()
-        consumer.lifecycle.stop()
-        consumer.pinning.release()
-        stream.detach(consumer)
-        self._by_key.pop(f"{stream.name}.{consumer.name}".encode(), None)
+        self.detach(consumer)
         if consumer.log.enabled:
             self.broker.remove_soon(Removal(self.consumer_path(stream.name, consumer.name)))
         consumer.announcer.action("delete")
         if not stream.deleted:
             stream.retention.interest_changed()
+
+    def detach(self, consumer: Consumer) -> None:
+        """The consumer takes part in nothing any more."""
+        consumer.deleted = True
+        consumer.wants_messages = False
+        consumer.push.stop()
+        consumer.lifecycle.stop()
+        consumer.pinning.release()
+        consumer.stream.detach(consumer)
+        self._by_key.pop(f"{consumer.stream.name}.{consumer.name}".encode(), None)
 
     # -- disk --------------------------------------------------------------------------------------------------------
 
@@ -315,7 +421,10 @@ class JetStream:
     def shutdown(self) -> None:
         for stream in self.streams.values():
             for consumer in stream.consumers.values():
-                consumer.pulls.end_for_shutdown()
+                try:
+                    consumer.pulls.end_for_shutdown()
+                except Exception as error:  # noqa: BLE001 - the others' pulls must end, too
+                    consumer.fail(error)
 
     # -- limits ------------------------------------------------------------------------------------------------------
 
@@ -328,3 +437,10 @@ class JetStream:
             for stream in self.streams.values()
             if stream.in_memory == in_memory and stream.config.max_bytes > 0
         )
+
+
+def way_out(offline: Offline) -> str:
+    """What to do about a name that is taken."""
+    if offline.is_stray:
+        return "move what is in its folder away and start the server again"
+    return "repair its files and start the server again, or delete it"

@@ -166,6 +166,9 @@ class Lifetimes(TimerOwner):
         if self._deadlines:
             self._arm()
 
+    def timer_failed(self, error: Exception) -> None:
+        self._stream.fail(error)
+
     def expire(self, view: RecordView) -> bool:
         """The stream's age limit has come for a message: True when it stays, or has given way to a marker."""
         if view.header_size > 0:

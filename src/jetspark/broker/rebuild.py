@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mypy_extensions import i64
 
 from jetspark.api.consumer_config import ConsumerConfig
+from jetspark.api.error_codes import ApiError
 from jetspark.api.stream_config import StreamConfig
 from jetspark.api.stream_state import StreamState
 from jetspark.broker import recovery
@@ -27,6 +28,7 @@ from jetspark.broker.transfer.s2_frames import FrameReader
 from jetspark.store.consumer_log import ConsumerLog
 from jetspark.store.consumer_state import ConsumerState, PendingEntry
 from jetspark.store.disk import MKDIRS, REMOVE, WRITE_FILE, DiskOp
+from jetspark.store.record import SUBJECT_SIZE_MAX
 from jetspark.store.recovery import new_stream_store
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 ENDED_EARLY: Final = "unexpected EOF"
 OUT_OF_ORDER: Final = "sequences out of order"
+SUBJECT_TOO_LONG: Final = f"a subject of more than {SUBJECT_SIZE_MAX} bytes"
 STORE_FAILED: Final = "storage failure during restore"
 BAD_DOCUMENT: Final = "unreadable document"
 
@@ -120,6 +123,8 @@ class Rebuild:
             raise DamagedArchive(STORE_FAILED)
         if entry.seq <= store.last_seq:
             raise DamagedArchive(OUT_OF_ORDER)
+        if len(entry.name) > SUBJECT_SIZE_MAX:
+            raise DamagedArchive(SUBJECT_TOO_LONG)
         store.append_at(entry.seq, entry.name, len(entry.header), entry.header + entry.payload, entry.ts_ns)
         self._last_seq = entry.seq
         self.stream.mark_dirty()
@@ -158,20 +163,21 @@ class Rebuild:
         jetstream = self._jetstream
         broker = jetstream.broker
         stream = self.stream
+        # First what may raise: a stream that is refused must not be in force.
+        recovery.verify_writable(stream.config)
+        consumers = [(name, *read_consumer(document)) for name, document in self._consumers]
         recovery.recover_message_ids(stream)
         jetstream.register(stream)
         if not stream.in_memory:
             unmark = DiskOp(REMOVE, f"{self._path}/{recovery.RESTORE_MARK}")
             broker.change_soon(StreamMade(jetstream, stream, [*jetstream.stream_ops(stream), unmark]))
-        for name, document in self._consumers:
-            self._adopt_consumer(name, document)
+        for name, config, state in consumers:
+            self._adopt_consumer(name, config, state)
         recovery.join(stream)
 
-    def _adopt_consumer(self, name: str, document: dict[str, Any]) -> None:
+    def _adopt_consumer(self, name: str, config: ConsumerConfig, state: ConsumerState) -> None:
         jetstream = self._jetstream
         stream = self.stream
-        config = ConsumerConfig.decode(document.get("config") or {})
-        state = read_state(document.get("state") or {})
         in_memory = stream.in_memory or config.mem_storage
         log = ConsumerLog(jetstream.consumer_path(stream.name, name), state, not in_memory)
         consumer = Consumer(stream, name, config, log, state, jetstream.broker.now_ns)
@@ -198,6 +204,16 @@ def read_json(content: bytes) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise DamagedArchive(BAD_DOCUMENT)
     return document
+
+
+def read_consumer(document: dict[str, Any]) -> tuple[ConsumerConfig, ConsumerState]:
+    """Configuration and state from the words of an archive; DamagedArchive when they are not a consumer's."""
+    try:
+        config = ConsumerConfig.decode(document.get("config") or {})
+        recovery.verify_writable(config)
+        return config, read_state(document.get("state") or {})
+    except (ApiError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise DamagedArchive(f"{BAD_DOCUMENT}: {error}") from None
 
 
 def read_state(document: dict[str, Any]) -> ConsumerState:

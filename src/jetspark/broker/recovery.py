@@ -17,15 +17,17 @@ from jetspark.api.error_codes import ApiError
 from jetspark.api.responses import encode_json
 from jetspark.api.stream_config import Compression, Retention, Storage, StreamConfig
 from jetspark.api.timestamps import format_time, parse_time
-from jetspark.broker.consumer import position
+from jetspark.broker.consumer import damage, position
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.consumer.outcomes import ACK_NONE
+from jetspark.broker.consumer.pull_queue import read_failure
 from jetspark.broker.dedupe import DedupeWindow
+from jetspark.broker.offline import Offline
 from jetspark.broker.publish import MESSAGE_ID
 from jetspark.broker.stream import Stream
 from jetspark.protocol import headers
 from jetspark.store import meta
-from jetspark.store.consumer_log import open_consumer_log
+from jetspark.store.consumer_log import ConsumerReport, open_consumer_log
 from jetspark.store.disk import REMOVE_TREE, DiskOp
 from jetspark.store.recovery import open_stream_store
 from jetspark.store.store_base import StoreOptions
@@ -49,6 +51,11 @@ RESTORE_MARK: Final = "restore.inf"
 
 
 # -- documents -------------------------------------------------------------------------------------------------------
+
+
+def verify_writable(config: StreamConfig | ConsumerConfig) -> None:
+    """Raise what writing this configuration would raise: a change that can not be written must not be in force."""
+    encode_json(config.encode())
 
 
 def stream_document(stream: Stream) -> bytes:
@@ -96,50 +103,158 @@ def store_options(broker: Broker, config: StreamConfig) -> StoreOptions:
 # -- accounts and streams --------------------------------------------------------------------------------------------
 
 
+class NotRecovered(Exception):
+    """Why a stream or consumer stays offline."""
+
+
 def account_names(broker: Broker) -> list[str]:
     """Accounts that have streams on disk."""
-    roots = meta.list_roots(broker.disk, f"{broker.options.store_dir}/jetstream")
-    return [meta.unescape(root.rpartition("/")[2]) for root in roots]
+    names: list[str] = []
+    for root in meta.list_roots(broker.disk, f"{broker.options.store_dir}/jetstream"):
+        escaped = root.rpartition("/")[2]
+        name = meta.unescape(escaped)
+        if name and meta.escape(name) == escaped:
+            names.append(name)
+        elif "%%" not in escaped:
+            broker.notices.append(f"{printable(root)} is ignored: no account's folder is called so")
+    return names
 
 
 def recover_account(jetstream: JetStream) -> None:
-    """Every stream of the account that the disk has."""
+    """Every stream of the account that the disk has. One that cannot be recovered keeps nobody else from it."""
     broker = jetstream.broker
-    listing = meta.list_streams(broker.disk, jetstream.root())
-    for folder in listing.damaged:
-        if broker.disk.size(f"{folder}/{RESTORE_MARK}") >= 0:
-            # A restore that never came to its end: nobody was told that it had.
-            broker.disk.perform(DiskOp(REMOVE_TREE, folder))
-            continue
-        broker.notices.append(f"Stream in {folder} is not recovered: its description is missing or damaged")
+    try:
+        listing = meta.list_streams(broker.disk, jetstream.root())
+    except OSError as error:
+        jetstream.offline.unlisted = f"the streams of the account cannot be listed: {error.strerror or error}"
+        broker.notices.append(f"Streams of account '{jetstream.account.name}' are not recovered: {error}")
+        return
+    for folder, reason in listing.damaged:
+        if not is_unfinished_restore(broker, folder):
+            set_offline(jetstream, Offline(folder, name_of(folder), reason))
+    for folder, reason in listing.strays:
+        if not is_unfinished_restore(broker, folder):
+            set_stray(jetstream, Offline(folder, name_of(folder), reason))
+    report_repairs(broker, listing)
     for folder, document in listing.found:
-        fields = read_document(broker, folder, document)
-        if fields is None:
-            continue
-        created_ns = take_created(fields, broker.now_ns)
-        try:
-            config = StreamConfig.decode(fields)
-        except ApiError as error:
-            broker.notices.append(f"Stream in {folder} is not recovered: {error.description}")
-            continue
-        if config.name not in jetstream.streams:
-            recover_stream(jetstream, folder, config, created_ns)
+        try_stream(jetstream, folder, document)
     for stream in jetstream.streams.values():
         # Only now is it known who copies whom.
+        stream.has_offline_readers = jetstream.offline.has_readers_of(stream.name)
         if stream.keeps_by_interest:
             stream.retention.drop_consumed()
             if stream.store.has_pending:
                 stream.mark_dirty()
 
 
-def read_document(broker: Broker, folder: str, document: bytes) -> dict[str, Any] | None:
+def report_repairs(broker: Broker, listing: meta.MetaListing) -> None:
+    for folder in listing.repaired:
+        broker.notices.append(f"{printable(folder)}: one copy of its description was damaged and is written anew")
+
+
+def is_unfinished_restore(broker: Broker, folder: str) -> bool:
+    """Is this a restore that never came to its end? Nobody was told that it had: it goes."""
+    disk = broker.disk
+    try:
+        if disk.size(f"{folder}/{RESTORE_MARK}") < 0 or disk.size(f"{folder}/{meta.META_NAME}") >= 0:
+            return False
+        disk.perform(DiskOp(REMOVE_TREE, folder))
+        return True
+    except OSError:
+        return False
+
+
+def name_of(folder: str) -> str:
+    """The name of what is in a folder, as far as that tells."""
+    return printable(meta.unescape(folder.rpartition("/")[2]))
+
+
+def printable(text: str) -> str:
+    """A name or path that may hold bytes which are no characters, for logs and answers."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def consumer_offline(stream: Stream, folder: str, reason: str) -> Offline:
+    offline = Offline(folder, name_of(folder), reason)
+    offline.stream_name = stream.name
+    return offline
+
+
+def set_offline(jetstream: JetStream, offline: Offline) -> None:
+    """Keep its name and its folder from being used, and say so."""
+    escaped = offline.folder.rpartition("/")[2]
+    if "%%" not in escaped and meta.escape(meta.unescape(escaped)) != escaped:
+        # Whatever it is, it was not made here, and no stream or consumer can have that name.
+        set_stray(jetstream, offline)
+        return
+    jetstream.offline.add(offline)
+    kind = "Consumer" if offline.stream_name else "Stream"
+    where = f"{offline.stream_name} > {offline.name}" if offline.stream_name else offline.name
+    jetstream.broker.notices.append(
+        f"{kind} '{jetstream.account.name} > {where}' is offline: {offline.reason} ({offline.folder})"
+    )
+
+
+def set_stray(jetstream: JetStream, offline: Offline) -> None:
+    offline.is_stray = True
+    jetstream.offline.add(offline)
+    jetstream.broker.notices.append(f"{printable(offline.folder)} is ignored: {offline.reason}")
+
+
+def explain(error: Exception) -> str:
+    """What went wrong, in words for a client: without the names of files."""
+    if isinstance(error, OSError):
+        return f"its files cannot be read: {error.strerror or error}"
+    if isinstance(error, ApiError):
+        return f"its description is not valid: {error.description}"
+    return str(error) if isinstance(error, NotRecovered) else f"{type(error).__name__}: {error}"
+
+
+def try_stream(jetstream: JetStream, folder: str, document: bytes) -> None:
+    """The stream in a folder; offline if anything is wrong with it."""
+    offline = Offline(folder, name_of(folder), "")
+    try:
+        fields = read_document(document)
+        created_ns = take_created(fields, jetstream.broker.now_ns)
+        config = StreamConfig.decode(fields)
+        if jetstream.stream_path(config.name) != folder:
+            raise NotRecovered(f"its description is that of stream '{config.name}'")
+        offline.config = config
+        offline.name = config.name
+        recover_stream(jetstream, folder, config, created_ns)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this stream's, and the others must run
+        offline.reason = explain(error)
+        jetstream.offline.remove(folder)
+        set_offline(jetstream, offline)
+        if offline.config is not None and offline.name in jetstream.streams:
+            retire(jetstream, jetstream.streams[offline.name])
+
+
+def take_offline(jetstream: JetStream, stream: Stream, error: OSError) -> None:
+    """A running stream is beyond use; its files are as the last commit left them, for the next start to read."""
+    offline = Offline(jetstream.stream_path(stream.name), stream.name, explain(error))
+    offline.config = stream.config
+    set_offline(jetstream, offline)
+    for consumer in stream.consumers.values():
+        consumer.pulls.end_all(read_failure(error))
+    retire(jetstream, stream)
+
+
+def retire(jetstream: JetStream, stream: Stream) -> None:
+    """Stop a stream that is offline now."""
+    # Those it copies must not take it for gone.
+    for other in jetstream.streams.values():
+        other.has_offline_readers = jetstream.offline.has_readers_of(other.name)
+    jetstream.withdraw(stream)
+
+
+def read_document(document: bytes) -> dict[str, Any]:
     try:
         fields = json.loads(document)
     except ValueError:
         fields = None
     if not isinstance(fields, dict):
-        broker.notices.append(f"{folder} is not recovered: its description is not a document")
-        return None
+        raise NotRecovered("its description is not a document")
     return fields
 
 
@@ -151,16 +266,20 @@ def take_created(fields: dict[str, Any], now_ns: int) -> int:
 
 def recover_stream(jetstream: JetStream, folder: str, config: StreamConfig, created_ns: int) -> None:
     broker = jetstream.broker
+    listing = meta.list_consumers(broker.disk, jetstream.root(), config.name)
     store = open_stream_store(broker.disk, folder, store_options(broker, config))
     stream = Stream(broker, jetstream.account, config, store, created_ns)
     report_store(broker, stream)
     recover_message_ids(stream)
     jetstream.register(stream)
-    listing = meta.list_consumers(broker.disk, jetstream.root(), stream.name)
-    for damaged in listing.damaged:
-        broker.notices.append(f"Consumer in {damaged} is not recovered: its description is missing or damaged")
+    for damaged, reason in listing.damaged:
+        set_offline(jetstream, consumer_offline(stream, damaged, reason))
+    for stray, reason in listing.strays:
+        set_stray(jetstream, consumer_offline(stream, stray, reason))
+    report_repairs(broker, listing)
     for consumer_folder, document in listing.found:
-        recover_consumer(jetstream, stream, consumer_folder, document)
+        try_consumer(jetstream, stream, consumer_folder, document)
+    stream.has_offline_readers = jetstream.offline.has_readers_of(stream.name)
     join(stream)
     if store.has_pending:
         stream.mark_dirty()
@@ -168,7 +287,7 @@ def recover_stream(jetstream: JetStream, folder: str, config: StreamConfig, crea
 
 def join(stream: Stream) -> None:
     """The stream and its consumers are there again: what its rules ask for happens now."""
-    stream.retention.enforce_all()
+    stream.retention.enforce_all(is_start=True)
     if stream.features is not None:
         stream.features.recovered()
 
@@ -181,6 +300,7 @@ def report_store(broker: Broker, stream: Stream) -> None:
     broker.notices.append(
         f"Stream '{stream.account.name} > {stream.name}' recovered with damage: {len(report.lost)} messages lost, "
         f"{report.cut_bytes} bytes of an unfinished write cut, {report.damaged_bytes} bytes unreadable"
+        + "".join(f", {path} is not a readable block" for path in report.blocks_unreadable)
     )
 
 
@@ -208,35 +328,74 @@ def recover_message_ids(stream: Stream) -> None:
 # -- consumers -------------------------------------------------------------------------------------------------------
 
 
-def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, document: bytes) -> None:
-    broker = jetstream.broker
-    fields = read_document(broker, folder, document)
-    if fields is None:
-        return
-    created_ns = take_created(fields, broker.now_ns)
-    name = str(fields.pop(NAME_KEY, ""))
-    list_until = fields.pop(LIST_UNTIL_KEY, 0)
+def try_consumer(jetstream: JetStream, stream: Stream, folder: str, document: bytes) -> None:
+    """The consumer in a folder; offline if anything is wrong with it."""
+    offline = consumer_offline(stream, folder, "")
     try:
+        fields = read_document(document)
+        created_ns = take_created(fields, jetstream.broker.now_ns)
+        name = str(fields.pop(NAME_KEY, ""))
+        list_until = int(fields.pop(LIST_UNTIL_KEY, 0))
         config = ConsumerConfig.decode(fields)
-    except ApiError as error:
-        broker.notices.append(f"Consumer in {folder} is not recovered: {error.description}")
-        return
+        if jetstream.consumer_path(stream.name, name) != folder:
+            raise NotRecovered(f"its description is that of consumer '{name}'")
+        offline.consumer_config = config
+        offline.name = name
+        recover_consumer(jetstream, stream, folder, Described(name, config, created_ns, list_until))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is this consumer's, and the others must run
+        offline.reason = explain(error)
+        set_offline(jetstream, offline)
+
+
+class Described:
+    """What the description of a consumer says."""
+
+    def __init__(self, name: str, config: ConsumerConfig, created_ns: int, list_until: int) -> None:
+        self.name = name
+        self.config = config
+        self.created_ns = created_ns
+        self.list_until = list_until
+
+
+def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, described: Described) -> None:
+    broker = jetstream.broker
+    name = described.name
     log, state, report = open_consumer_log(broker.disk, folder)
-    if not report.is_clean():
-        broker.notices.append(f"Consumer '{stream.name} > {name}' recovered with damage to its log")
     # Activity is counted from the start of the server, as nats-server does.
     state.last_delivered_ts_ns = 0
     state.last_ack_ts_ns = 0
-    consumer = Consumer(stream, name, config, log, state, created_ns)
-    consumer.list_until_seq = int(list_until)
+    consumer = Consumer(stream, name, described.config, log, state, described.created_ns)
+    consumer.list_until_seq = described.list_until
+    try:
+        take_place(consumer, report)
+    except OSError:
+        # Its timers may run already.
+        consumer.deleted = True
+        raise
+    attach(jetstream, consumer)
+
+
+def take_place(consumer: Consumer, report: ConsumerReport) -> None:
+    """Where it goes on, by what its log says."""
+    log, state = consumer.log, consumer.state
     if log.size == 0 and state.delivered_consumer_seq == 0 and report.is_clean():
         # Made and never committed a state: it starts as if new, and that is written down.
         position.place(consumer)
         log.snapshot(state)
         consumer.mark_dirty()
-    else:
-        find_place(consumer)
-    attach(jetstream, consumer)
+        return
+    if report.damaged_frames > 0:
+        owed = 0 if consumer.ack_policy == ACK_NONE else damage.settle(consumer, report.gaps)
+        consumer.broker.notices.append(
+            f"Consumer '{consumer.stream.name} > {consumer.name}' recovered with damage to its log: "
+            f"{owed} messages are delivered again because it is not known whether they were acknowledged"
+        )
+    elif not report.is_clean():
+        consumer.broker.notices.append(
+            f"Consumer '{consumer.stream.name} > {consumer.name}' recovered with damage to its log: "
+            f"{report.cut_bytes} bytes of an unfinished write cut"
+        )
+    find_place(consumer)
 
 
 def attach(jetstream: JetStream, consumer: Consumer) -> None:
@@ -264,6 +423,13 @@ def find_place(consumer: Consumer) -> None:
         del state.pending[seq]
         state.redelivered.pop(seq, None)
         consumer.log.forgotten(seq)
+    # A message given up may have left with the last commit, which did not get as far as this log.
+    given_up = [seq for seq in state.redelivered if not store.is_live(seq)]
+    for seq in given_up:
+        del state.redelivered[seq]
+        consumer.log.forgotten(seq)
+    if given_up:
+        consumer.mark_dirty()
     if gone:
         if not state.pending:
             state.floor_consumer_seq = state.delivered_consumer_seq

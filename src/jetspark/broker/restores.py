@@ -157,6 +157,10 @@ class Upload(TimerOwner):
         else:
             self._jetstream.broker.timers.arm(self._timer, self._heard_ns + SILENCE_MAX_NS)
 
+    def timer_failed(self, error: Exception) -> None:
+        self._jetstream.broker.failed(f"Restore of stream {self.name} is given up", error)
+        self._restores.forget_upload(self)
+
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def _finish_when_durable(self) -> None:
@@ -176,10 +180,13 @@ class Upload(TimerOwner):
         try:
             # Another stream may have taken its subjects meanwhile.
             checked_config(jetstream, self._config)
+            self._rebuild.adopt()
         except ApiError as error:
             self._fail(self._reply, make(ErrorCode.STREAM_RESTORE, err=error.description))
             return
-        self._rebuild.adopt()
+        except DamagedArchive as error:
+            self._fail(self._reply, make(ErrorCode.STREAM_RESTORE, err=error))
+            return
         stream = self._rebuild.stream
         if announcements.is_heard(jetstream.account, f"$JS.EVENT.ADVISORY.STREAM.CREATED.{stream.name}"):
             jetstream.announce_stream(stream, "create")

@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from jetspark.api.stream_config import Discard, Retention, StreamConfig
 from jetspark.broker.bounds import bounded_wait
-from jetspark.broker.timers import Timer, TimerOwner
+from jetspark.broker.timers import RETRY_NS, Timer, TimerOwner
 from jetspark.store.view import RecordView
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class RetentionKeeper(TimerOwner):
         self.per_subject_max: i64 = -1
         self.age_max_ns: i64 = 0
         self._age_timer = Timer(self, TIMER_AGE)
+        # What left a work queue because it was acknowledged, with the epoch of the store; until that is durable.
+        self._acknowledged: dict[int, int] = {}
         self._view = RecordView()
 
     def configure(self, config: StreamConfig) -> None:
@@ -54,6 +56,13 @@ class RetentionKeeper(TimerOwner):
 
     def after_append(self, subject: bytes, seq: i64) -> None:
         """A message was just stored: let the oldest go until the stream is within its limits again."""
+        try:
+            self._make_room(subject)
+        except OSError as error:
+            # The message is stored. What should have gone for it cannot be read and stays.
+            self._stream.read_failed(error)
+
+    def _make_room(self, subject: bytes) -> None:
         store = self._stream.store
         if self.per_subject_max > 0:
             self.enforce_subject(subject)
@@ -77,8 +86,25 @@ class RetentionKeeper(TimerOwner):
                 return
             state = store.subjects.get(subject)
 
-    def enforce_all(self) -> None:
+    def enforce_all(self, *, is_start: bool = False) -> None:
         """After an update or a restart: everything over a limit goes now."""
+        try:
+            if is_start:
+                # As when they were stored: a crash may have kept a message and not the removal of the one it replaced.
+                # The limits of the stream, applied first, would remove another one, which is within every limit.
+                self._enforce_subjects()
+                self._enforce_limits()
+            else:
+                self._enforce_limits()
+                self._enforce_subjects()
+        except OSError as error:
+            self._stream.read_failed(error)
+        store = self._stream.store
+        self._stream.broker.timers.cancel(self._age_timer)
+        if self.age_max_ns > 0 and store.message_count > 0:
+            self._arm_age()
+
+    def _enforce_limits(self) -> None:
         store = self._stream.store
         if self._evict_messages_max > 0:
             while store.message_count > self._evict_messages_max:
@@ -86,13 +112,13 @@ class RetentionKeeper(TimerOwner):
         if self._evict_bytes_max > 0:
             while store.byte_count > self._evict_bytes_max and store.message_count > 0:
                 self._stream.remove(store.first_seq, False)
+
+    def _enforce_subjects(self) -> None:
+        store = self._stream.store
         if self.per_subject_max > 0:
             over = [s for s, state in store.subjects.items() if state.message_count > self.per_subject_max]
             for subject in over:
                 self.enforce_subject(subject)
-        self._stream.broker.timers.cancel(self._age_timer)
-        if self.age_max_ns > 0 and store.message_count > 0:
-            self._arm_age()
 
     def _arm_age(self) -> None:
         store = self._stream.store
@@ -106,6 +132,14 @@ class RetentionKeeper(TimerOwner):
         stream = self._stream
         if stream.deleted or self.age_max_ns <= 0:
             return
+        try:
+            self._expire(now_ns)
+        except OSError as error:
+            stream.read_failed(error)
+            stream.broker.timers.arm(self._age_timer, now_ns + RETRY_NS)
+
+    def _expire(self, now_ns: i64) -> None:
+        stream = self._stream
         store = stream.store
         oldest_kept_ns = now_ns - self.age_max_ns
         features = stream.features
@@ -123,6 +157,9 @@ class RetentionKeeper(TimerOwner):
                 due = now_ns + AGE_STEP_NS
             stream.broker.timers.arm(self._age_timer, due)
 
+    def timer_failed(self, error: Exception) -> None:
+        self._stream.fail(error)
+
     # -- consumed ----------------------------------------------------------------------------------------------
 
     def consumed(self, seq: i64) -> None:
@@ -130,17 +167,37 @@ class RetentionKeeper(TimerOwner):
         stream = self._stream
         if not stream.keeps_by_interest:
             return
-        if stream.config.retention == Retention.INTEREST and self._is_needed(seq):
-            return
-        stream.remove(seq, False)
+        try:
+            if stream.config.retention == Retention.INTEREST and self._is_needed(seq):
+                return
+            self._let_go(seq)
+        except OSError as error:
+            # The acknowledgement counts. The message goes at the next start.
+            stream.read_failed(error)
 
     def acknowledged(self, seq: i64) -> None:
         """A consumer acknowledged what it no longer owes (it was reset since): the message goes if nobody needs it."""
-        if self._stream.keeps_by_interest and not self._is_needed(seq):
-            self._stream.remove(seq, False)
+        try:
+            if self._stream.keeps_by_interest and not self._is_needed(seq):
+                self._let_go(seq)
+        except OSError as error:
+            self._stream.read_failed(error)
+
+    def _let_go(self, seq: i64) -> None:
+        """Remove a message because it was acknowledged."""
+        stream = self._stream
+        if stream.remove(seq, False) and not stream.in_memory and stream.config.retention == Retention.WORKQUEUE:
+            self._acknowledged[seq] = stream.store.epoch
+
+    def settle(self, epoch: i64) -> None:
+        """What was collected in this epoch or before is durable."""
+        if self._acknowledged:
+            self._acknowledged = {seq: left for seq, left in self._acknowledged.items() if left > epoch}
 
     def _is_needed(self, seq: i64) -> bool:
         stream = self._stream
+        if stream.has_offline_readers:
+            return True
         for consumer in stream.unfiltered:
             if consumer.needs(seq):
                 return True
@@ -164,24 +221,53 @@ class RetentionKeeper(TimerOwner):
     def interest_changed(self) -> None:
         """A consumer left or looks at fewer subjects: messages nobody needs any more go."""
         stream = self._stream
-        if stream.config.retention != Retention.INTEREST:
+        if stream.config.retention != Retention.INTEREST or stream.has_offline_readers:
             return
+        try:
+            if not stream.consumers and not stream.followers:
+                stream.purge_unread()
+            else:
+                self._drop_unneeded()
+        except OSError as error:
+            stream.read_failed(error)
+
+    def _drop_unneeded(self) -> None:
+        stream = self._stream
         store = stream.store
-        if not stream.consumers and not stream.followers:
-            stream.purge_unread()
-            return
         seq = store.next_live(store.first_seq)
         while seq != 0:
             if not self._is_needed(seq):
                 stream.remove(seq, False)
             seq = store.next_live(seq + 1)
 
-    def drop_consumed(self) -> None:
-        """An acknowledgement may count where the removal it caused does not (after a restart, after a failed commit):
-        remove again what nobody needs."""
+    def drop_again(self) -> None:
+        """A failed commit takes back removals but no acknowledgements: what was acknowledged goes again."""
         stream = self._stream
-        if not stream.keeps_by_interest:
+        if stream.config.retention != Retention.WORKQUEUE:
+            self.drop_consumed()
             return
+        # Only that: a consumer may have passed over others, which wait in a work queue for somebody to read them.
+        acknowledged = list(self._acknowledged)
+        self._acknowledged = {}
+        try:
+            for seq in acknowledged:
+                self._let_go(seq)
+        except OSError as error:
+            stream.read_failed(error)
+
+    def drop_consumed(self) -> None:
+        """An acknowledgement may count where the removal it caused does not, as after a restart: remove what nobody
+        needs."""
+        stream = self._stream
+        if not stream.keeps_by_interest or stream.has_offline_readers:
+            return
+        try:
+            self._drop_consumed()
+        except OSError as error:
+            stream.read_failed(error)
+
+    def _drop_consumed(self) -> None:
+        stream = self._stream
         store = stream.store
         upto: i64 = 0
         for consumer in stream.consumers.values():
@@ -199,7 +285,7 @@ class RetentionKeeper(TimerOwner):
                         is_needed = True
                         break
                 if not is_needed and not self.is_followed(seq):
-                    stream.remove(seq, False)
+                    self._let_go(seq)
             seq = store.next_live(seq + 1)
 
     # -- discard new -------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
+from jetspark.store.record import SUBJECT_SIZE_MAX
+
 if TYPE_CHECKING:
     from jetspark.broker.account import Account
     from jetspark.broker.stream import Stream
@@ -20,7 +22,7 @@ def publish(account: Account, subject: bytes, replies: list[bytes], bodies: list
     """Store and acknowledge them all; False when each has to be looked at, and nothing was done."""
     route = account.interest.route(subject)
     stream = route.stream
-    if stream is None or route.has_subscribers or not stream.takes_runs():
+    if stream is None or route.has_subscribers or len(subject) > SUBJECT_SIZE_MAX or not stream.takes_runs():
         return False
     first_seq = stream.put_run(subject, bodies)
     stream.dedupe.last_id = b""

@@ -145,6 +145,9 @@ class Schedules(TimerOwner):
             self._fire(subject, seq, due_ns, now_ns)
         self._arm()
 
+    def timer_failed(self, error: Exception) -> None:
+        self._stream.fail(error)
+
     def _fire(self, subject: bytes, seq: i64, due_ns: i64, now_ns: i64) -> None:
         stream = self._stream
         view = self._view

@@ -15,6 +15,7 @@ from jetspark.api.connect_options import read_connect
 from jetspark.api.error_codes import ApiError
 from jetspark.broker import runs
 from jetspark.broker.gate import ACCEPT, PENDING
+from jetspark.broker.greeting import info_document
 from jetspark.broker.interest import Subscription
 from jetspark.broker.permissions import Permissions
 from jetspark.protocol import headers
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 DOLLAR: Final = 36
 UNDERSCORE: Final = 95
+LETTER_C: Final = 67
+LETTER_SMALL_C: Final = 99
 LETTER_G: Final = 71
 LETTER_R: Final = 82
 
@@ -44,6 +47,7 @@ REASON_AUTHENTICATION: Final = "Authentication Failure"
 REASON_AUTHENTICATION_TIMEOUT: Final = "Authentication Timeout"
 REASON_PROTOCOL: Final = "Protocol Violation"
 REASON_SHUTDOWN: Final = "Server Shutdown"
+REASON_INTERNAL: Final = "Internal Error"
 
 
 class Session(OpHandler):
@@ -107,8 +111,14 @@ class Session(OpHandler):
 
     def feed(self, data: bytes) -> None:
         self.last_activity_ns = self.broker.now_ns
-        if not self.closing:
-            self.parser.feed(data)
+        if self.closing:
+            return
+        if not self.accepted and not self.connected and self.parser.is_empty() and len(data) > 0:
+            # A stranger begins with the first letter of CONNECT, or nothing of it is read; nats-server's rule.
+            if data[0] != LETTER_C and data[0] != LETTER_SMALL_C:
+                self.reject()
+                return
+        self.parser.feed(data)
 
     def take_output(self) -> bytes:
         self.is_dirty = False
@@ -135,8 +145,22 @@ class Session(OpHandler):
         self.close_reason = reason
         self.mark_dirty()
 
+    def fail(self, error: Exception) -> None:
+        """Something raised for this connection: it is noted, and the connection ends."""
+        self.broker.failed(f"{self.host}:{self.port} - cid:{self.session_id} is closed", error)
+        self.close(REASON_INTERNAL)
+
+    def release(self) -> None:
+        """The connection is gone: forget what it sent, what it would have been sent, and its secrets."""
+        self.parser.discard()
+        self.out.take()
+        self.held.take()
+        self.connect_options = {}
+        self.nonce = ""
+        self.allowed_replies = {}
+
     def send_info(self, extra: dict[str, Any]) -> None:
-        document = self.broker.info_document(self)
+        document = info_document(self.broker, self)
         document.update(extra)
         self.send(b"INFO " + json.dumps(document, separators=(",", ":")).encode() + b" \r\n")
 
@@ -220,7 +244,11 @@ class Session(OpHandler):
         if (reply and may_be_reserved(reply)) or (subject and subject[0] == UNDERSCORE and may_be_reserved(subject)):
             if self._is_reserved(subject, reply):
                 return
-        self.account.publish(self, subject, reply, header_size, body)
+        try:
+            self.account.publish(self, subject, reply, header_size, body)
+        except OSError as error:
+            # Whoever could say more has not: the connection and what else it asked for must not suffer.
+            self.broker.read_failed(f"A message to {text_of(subject)} was not dealt with", error)
 
     def on_run(self, subject: bytes, replies: list[bytes], bodies: list[bytes]) -> None:
         if self.guarded or not runs.publish(self.account, subject, replies, bodies):
@@ -412,6 +440,7 @@ class Session(OpHandler):
             waiting = self.paused_consumers
             self.paused_consumers = []
             for consumer in waiting:
+                # What raises in there takes the consumer offline and comes no further.
                 consumer.resume_after_drain()
 
 

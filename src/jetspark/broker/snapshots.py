@@ -129,6 +129,10 @@ class Snapshot(TimerOwner):
     def on_timer(self, kind: int, now_ns: i64) -> None:
         self._go_on()
 
+    def timer_failed(self, error: Exception) -> None:
+        self._stream.broker.failed(f"Snapshot of stream {self._stream.name} is given up", error)
+        self._restores.forget_snapshot(self)
+
     def confirmed(self) -> None:
         """The receiver has one more chunk."""
         self._confirmed_count += 1
@@ -152,7 +156,13 @@ class Snapshot(TimerOwner):
                 if budget <= 0:
                     self._come_back(now_ns)
                     return
-                budget -= self._read()
+                try:
+                    budget -= self._read()
+                except OSError as error:
+                    stream.read_failed(error)
+                    reason = f"stored message cannot be read: {error.strerror or error}"
+                    self._end(headers.status_block(500, reason.encode("utf-8", "replace"), []), reason)
+                    return
             elif len(self._ready) >= self._chunk_size:
                 self._send_chunk()
             else:

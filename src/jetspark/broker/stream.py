@@ -8,6 +8,7 @@ of new messages when these are durable, never before.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import i64
@@ -24,6 +25,7 @@ from jetspark.protocol import headers
 from jetspark.protocol.outbox import Outbox
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.disk import Commit
+from jetspark.store.record import SUBJECT_SIZE_MAX
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.view import RecordView
 
@@ -53,6 +55,8 @@ class Stream:
         self.store: StreamStore = store
         self.created_ns: i64 = created_ns
         self.deleted: bool = False
+        # Something raised: it counts as deleted, and goes offline at the end of the turn.
+        self.is_failed: bool = False
         self.is_dirty: bool = False
         self.is_settling: bool = False
         # Purged before it held anything, which only shows in what it says of its first sequence.
@@ -73,6 +77,11 @@ class Stream:
         self.features: StreamFeatures | None = None
         # Mirrors and sourcing streams that copy this one.
         self.followers: list[Feed] = []
+        # Somebody who reads this stream could not be recovered: what everybody else is done with stays for them.
+        self.has_offline_readers: bool = False
+        # Why a stored message could not be read last time, and when that was.
+        self.read_failure: str = ""
+        self.read_failed_ns: i64 = 0
         # Publishes are refused until then because the disk failed.
         self.failed_until_ns: i64 = 0
         self.failure: str = ""
@@ -115,6 +124,14 @@ class Stream:
         if config.max_msgs_per_subject > 1:
             self.store.track_subject_sequences(True)
 
+    def fail(self, error: Exception) -> None:
+        """Something raised here: what is in memory cannot be trusted, and what is on disk is not touched any more."""
+        if self.deleted:
+            return
+        self.deleted = True
+        self.is_failed = True
+        self.broker.casualties.add_stream(self, error)
+
     # -- in ----------------------------------------------------------------------------------------------------
 
     def ingest(self, session: Session | None, subject: bytes, reply: bytes, header_size: i64, body: bytes) -> None:
@@ -124,7 +141,8 @@ class Stream:
         if not self.plain or self.room.is_tight or (size > 4 and reply[size - 1] == LETTER_I):
             ingest.checked(self, session, subject, reply, header_size, body)
             return
-        if self.failed_until_ns > 0 or (self.message_size_max >= 0 and len(body) > self.message_size_max):
+        is_too_large = self.message_size_max >= 0 and len(body) > self.message_size_max
+        if is_too_large or len(subject) > SUBJECT_SIZE_MAX or self.failed_until_ns > 0:
             ingest.checked(self, session, subject, reply, header_size, body)
             return
         if header_size > 0:
@@ -285,15 +303,36 @@ class Stream:
         self.failed_until_ns = 0
         self.room.look()
         if not self.in_memory:
+            self.retention.settle(self.store.epoch_in_flight)
             for consumer in self.consumers.values():
-                consumer.second_thoughts.settle(self.store.epoch_in_flight)
+                try:
+                    consumer.second_thoughts.settle(self.store.epoch_in_flight)
+                except Exception as error:  # noqa: BLE001 - the others have second thoughts, too
+                    consumer.fail(error)
         self.wake_consumers()
+        self._tell_visible(seq)
+
+    def _tell_visible(self, seq: i64) -> None:
         features = self.features
         if features is not None:
-            features.visible(seq)
+            try:
+                features.visible(seq)
+            except OSError as error:
+                self.read_failed(error)
+            except Exception as error:  # noqa: BLE001 - those that copy this stream have it
+                self.fail(error)
         if self.followers:
             for follower in self.followers:
-                follower.origin_visible()
+                try:
+                    follower.origin_visible()
+                except Exception as error:  # noqa: BLE001 - the others copy on
+                    follower.stream.fail(error)
+
+    def read_failed(self, error: OSError) -> None:
+        """A stored message could not be read."""
+        self.read_failure = error.strerror or str(error)
+        self.read_failed_ns = self.broker.now_ns
+        self.broker.read_failed(f"Stream '{self.account.name} > {self.name}' cannot be read", error)
 
     def settle_memory(self) -> None:
         self.is_settling = False
@@ -320,12 +359,15 @@ class Stream:
         self.failure = error
         self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
         for consumer in self.consumers.values():
-            consumer.second_thoughts.take_back()
+            try:
+                consumer.second_thoughts.take_back()
+            except Exception as failure:  # noqa: BLE001 - the others take theirs back
+                consumer.fail(failure)
         # Some may be ahead of the stream now.
         self.sort_consumers()
         # Removals were taken back; acknowledgements and changed limits were not.
         self.retention.enforce_all()
-        self.retention.drop_consumed()
+        self.retention.drop_again()
         # What is back may be what somebody waits for.
         self.wake_consumers()
 
@@ -364,6 +406,19 @@ class Stream:
 
     def purge(self, filter_subject: bytes, below_seq: i64, keep: i64) -> i64:
         """The purge of the API: by subject, up to a sequence, or all but the newest."""
+        try:
+            count = self._purge_store(filter_subject, below_seq, keep)
+        except OSError:
+            # Some of it may be gone.
+            with suppress(OSError):
+                self._tell_purged(filter_subject)
+            self.mark_dirty()
+            raise
+        self._tell_purged(filter_subject)
+        self.mark_dirty()
+        return count
+
+    def _purge_store(self, filter_subject: bytes, below_seq: i64, keep: i64) -> i64:
         store = self.store
         if (not filter_subject or filter_subject == b">") and keep <= 0:
             if below_seq == 0 and store.last_seq == 0:
@@ -375,18 +430,20 @@ class Stream:
         else:
             patterns = [filter_subject] if filter_subject else []
             count = store.purge_subject(SubjectFilter(patterns), below_seq, keep)
-        self._tell_purged(filter_subject)
-        self.mark_dirty()
         return count
 
     def roll_up(self, subject: bytes, whole_stream: bool, seq: i64) -> None:
         """The message just stored replaces what came before it."""
-        if whole_stream:
-            self.store.purge_below(seq)
-            self._tell_purged(b"")
-        else:
-            self.store.purge_subject(SubjectFilter([subject]), seq, 0)
-            self._tell_purged(subject)
+        try:
+            if whole_stream:
+                self.store.purge_below(seq)
+                self._tell_purged(b"")
+            else:
+                self.store.purge_subject(SubjectFilter([subject]), seq, 0)
+                self._tell_purged(subject)
+        except OSError as error:
+            # It is stored, whatever else stays.
+            self.read_failed(error)
         self.mark_dirty()
 
     def _tell_purged(self, subject: bytes) -> None:
@@ -396,9 +453,15 @@ class Stream:
         if subject and self.consumers:
             first_left_seq = store.next_match(store.first_seq, store.last_seq, SubjectFilter([subject]), self.view)
         for consumer in self.consumers.values():
-            consumer.second_thoughts.before_jump()
-            jumps.purge_requested(consumer, subject, first_left_seq)
-            consumer.second_thoughts.after_jump()
+            try:
+                consumer.second_thoughts.before_jump()
+                jumps.purge_requested(consumer, subject, first_left_seq)
+                consumer.second_thoughts.after_jump()
+            except OSError:
+                # Whoever asked is told that the disk cannot be read.
+                raise
+            except Exception as error:  # noqa: BLE001 - the others find their place
+                consumer.fail(error)
         if self.features is not None:
             self.features.purged()
 
@@ -422,7 +485,7 @@ class Stream:
 
     def has_interest(self, subject: bytes) -> bool:
         """Would any consumer want a message on this subject, or any stream that copies this one?"""
-        if self.unfiltered:
+        if self.unfiltered or self.has_offline_readers:
             return True
         if self.filtered and self.filtered_for(subject):
             return True

@@ -7,8 +7,12 @@ early); the edge arms one real timer for `next_ns()`.
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
+
+# What the disk did not let happen is tried again after this long.
+RETRY_NS: Final = 1_000_000_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -16,6 +20,10 @@ class TimerOwner:
     """Whoever wants to be called back."""
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
+        raise NotImplementedError
+
+    def timer_failed(self, error: Exception) -> None:
+        """`on_timer` raised: whoever this timer belongs to goes offline, and nobody else."""
         raise NotImplementedError
 
 
@@ -33,6 +41,8 @@ class TimerQueue:
     """All timers of a broker, earliest first."""
 
     def __init__(self) -> None:
+        # Errors of the disk that callbacks met; whoever runs the timers takes them from here.
+        self.failures: list[OSError] = []
         self._heap: list[tuple[int, int, Timer]] = []
         self._serial: int = 0
 
@@ -85,4 +95,11 @@ class TimerQueue:
             if timer.deadline_ns == 0 or timer.deadline_ns > now_ns:
                 continue
             timer.deadline_ns = 0
-            timer.owner.on_timer(timer.kind, now_ns)
+            try:
+                timer.owner.on_timer(timer.kind, now_ns)
+            except OSError as error:
+                # One stream that cannot be read holds up nobody else's timers, and its own come back.
+                self.failures.append(error)
+                self.arm_if_earlier(timer, now_ns + RETRY_NS)
+            except Exception as error:  # noqa: BLE001 - the others are due all the same
+                timer.owner.timer_failed(error)

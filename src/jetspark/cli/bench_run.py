@@ -69,6 +69,7 @@ class _Workers:
         self._plan = plan
         self._report = report
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._listeners: list[threading.Thread] = []
         self._answers: queue.Queue[tuple[int, dict[str, Any] | None]] = queue.Queue()
         self._counts = [0] * plan.client_count
         self._results: dict[int, ClientResult] = {}
@@ -80,7 +81,7 @@ class _Workers:
         with ExitStack() as stack:
             for client in range(self._plan.client_count):
                 stack.enter_context(self._start(client))
-                stack.callback(_end, self._processes[-1])
+                stack.callback(_end, self._processes[-1], self._listeners[-1])
             while len(self._results) < self._plan.client_count:
                 self._wait()
         return [self._results[client] for client in range(self._plan.client_count)]
@@ -103,7 +104,10 @@ class _Workers:
         )
         self._processes.append(process)
         _tell(process, msgspec.json.encode({"client": client, "plan": self._plan}))
-        threading.Thread(target=self._listen, args=(client, process), daemon=True).start()
+        name = f"benchmark client {client + 1}"
+        listener = threading.Thread(target=self._listen, args=(client, process), name=name, daemon=True)
+        listener.start()
+        self._listeners.append(listener)
         return process
 
     def _listen(self, client: int, process: subprocess.Popen[bytes]) -> None:
@@ -111,7 +115,9 @@ class _Workers:
         # `bufsize=0` leaves the pipe raw; lines are read through a buffer of our own.
         with open(process.stdout.fileno(), "rb", closefd=False) as lines:
             for line in lines:
-                self._answers.put((client, msgspec.json.decode(line)))
+                # Without an end it is what a worker was saying when it was ended.
+                if line.endswith(b"\n"):
+                    self._answers.put((client, msgspec.json.decode(line)))
         self._answers.put((client, None))
 
     def _take(self, client: int, answer: dict[str, Any] | None) -> None:
@@ -147,8 +153,11 @@ def _tell(process: subprocess.Popen[bytes], line: bytes) -> None:
         return
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """A worker whose stdin is closed ends by itself; one that does not is ended."""
+def _end(process: subprocess.Popen[bytes], listener: threading.Thread) -> None:
+    """A worker whose stdin is closed ends by itself; one that does not is ended.
+
+    Its stdout is closed after this, so nobody may be reading it then: the number may soon be another file's.
+    """
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -156,6 +165,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    listener.join()
 
 
 def main() -> None:

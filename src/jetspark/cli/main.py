@@ -163,7 +163,7 @@ class Root(Noun):
 
 
 @click.group(cls=Root, name="jetspark", context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message=f"jetspark %(version)s ({_build.KIND})")
+@click.version_option(__version__, message=f"jetspark %(version)s ({_build.DESCRIPTION})")
 def cli() -> None:
     """NATS JetStream for Python and Spark.
 

@@ -187,6 +187,8 @@ def _run(
         note(f"{action} of {project.name} on {master}; the complete log is {this.outcome.log_path}")
         graph = _graph_or_none(this.project) if action == "run" else None
         interrupted = watch(this, graph, note, interrupts)
+    for flow, left_out in this.outcome.left_out.items():
+        note(f"Warning: flow {flow} left out {left_out.words()}.")
     if interrupted:
         note("Stopped. `jetspark pipeline run` goes on after the last batch that was committed.")
         raise click.exceptions.Exit(128 + interrupts.signal_number)
@@ -233,13 +235,17 @@ def _conf_settings(conf: tuple[str, ...]) -> dict[str, str]:
 
 
 def _last_run_line(name: str, last: dict[str, Any] | None) -> str:
+    from jetspark.spark.left_out import LeftOut
+
     if last is None:
         return f"{name} has not been run yet."
     if last["seconds"] is None:
         words = "running since" if last["result"] == "running" else "the last run was killed, begun"
         return f"{name}: {words} {last['started']}"
     line = f"{name}: last run {last['started']}, {last['seconds']} s, {last['result']}"
-    return f"{line}: {last['error']}" if last.get("error") else line
+    line = f"{line}: {last['error']}" if last.get("error") else line
+    left_out = {flow: LeftOut(**found) for flow, found in last.get("left_out", {}).items()}
+    return "\n".join([line, *(f"{flow} left out {found.words()}" for flow, found in left_out.items())])
 
 
 def _flow_rows(flow: FlowStatus) -> list[tuple[str, ...]]:

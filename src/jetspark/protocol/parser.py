@@ -122,6 +122,17 @@ class Parser:
             if self._needed > 0:
                 self._needed -= position
 
+    def is_empty(self) -> bool:
+        """Is nothing kept, so that the next byte begins an operation?"""
+        return self._chunks_size == 0
+
+    def discard(self) -> None:
+        """Nobody will ask for what was kept."""
+        self._chunks = []
+        self._chunks_size = 0
+        self._needed = 0
+        self._subject = b""
+
     def resume(self) -> None:
         """Go on with what was kept while the handler had halted."""
         if self._chunks_size > 0:

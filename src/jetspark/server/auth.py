@@ -62,7 +62,7 @@ class ServerGate(Gate):
         self._random_bytes = random_bytes
         self._executor: ThreadPoolExecutor | None = None
         # Called after a late answer, so that what it released is performed.
-        self.on_late_answer: Callable[[], None] = lambda: None
+        self.on_late_answer: Callable[[Session], None] = lambda session: None
         # Names from client certificates, by session, for those who log in with one.
         self._certificate_names: dict[int, list[str]] = {}
         # Told about every refusal, for the log.
@@ -184,12 +184,15 @@ class ServerGate(Gate):
             if future.cancelled() or session.closed:
                 return
             accepted = future.result()
-            if accepted:
-                self._admit(session, user)
-            else:
-                self._refuse(session, connect)
-            session.auth_result(accepted)
-            self.on_late_answer()
+            try:
+                if accepted:
+                    self._admit(session, user)
+                else:
+                    self._refuse(session, connect)
+                session.auth_result(accepted)
+            except Exception as error:  # noqa: BLE001 - what follows CONNECT is read in here, and may be anything
+                session.fail(error)
+            self.on_late_answer(session)
 
         answer.add_done_callback(decided)
 

@@ -13,7 +13,7 @@ from jetspark.server.storage import StoreDirectory, format_bytes
 def starting(logger: Logger, name: str, server_id: str, options: Options) -> None:
     logger.info("Starting jetspark server")
     logger.info(f"  Version:  {VERSION}")
-    logger.info(f"  Jetspark: {__version__} ({_build.KIND})")
+    logger.info(f"  Jetspark: {__version__} ({_build.DESCRIPTION})")
     logger.info(f"  Name:     {name}")
     logger.info(f"  ID:       {server_id}")
     if options.config_file:

@@ -40,11 +40,14 @@ class Committer:
         on_done: Callable[[Commit, str], None],
         on_sync_failed: Callable[[str], None],
         figures: CommitFigures | None = None,
+        on_mistake: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         self._disk = performer
         self._loop = loop
         self._on_done = on_done
         self._on_sync_failed = on_sync_failed
+        # Told about what a disk does not raise, which is a mistake of ours.
+        self._on_mistake = on_mistake
         self._figures = figures or CommitFigures()
         self._jobs: queue.SimpleQueue[Commit | Callable[[], None] | None] = queue.SimpleQueue()
         # Files with bytes that were written and not yet synced.
@@ -129,6 +132,9 @@ class Committer:
                 commit.performed_count += 1
         except OSError as error:
             return f"{error.strerror or error}: {error.filename}" if error.filename else str(error)
+        except Exception as error:  # noqa: BLE001 - the thread must live, or nothing is ever written again
+            self._report(self._on_mistake, error)
+            return f"internal error: {error!r}"
         figures.commits.observe(self._clock.monotonic_ns() - begun_ns)
         return ""
 
@@ -153,3 +159,6 @@ class Committer:
             except OSError as error:
                 self._unsynced.add(path)
                 self._report(self._on_sync_failed, f"{error.strerror or error}: {path}")
+            except Exception as error:  # noqa: BLE001 - the other files are synced all the same
+                self._unsynced.add(path)
+                self._report(self._on_mistake, error)

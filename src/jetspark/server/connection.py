@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
         "_login_timer",
         "_ping_sent_ns",
         "_ping_timer",
+        "is_login_paused",
         "is_read_paused",
         "is_write_paused",
         "session",
@@ -54,6 +55,7 @@ class Connection(asyncio.Protocol):
         self._edge = edge
         self.is_write_paused = False
         self.is_read_paused = False
+        self.is_login_paused = False
         self._bytes_written = 0
         self._ping_sent_ns = 0
         self._ping_timer: asyncio.TimerHandle | None = None
@@ -78,7 +80,12 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         edge = self._edge
         edge.broker.now_ns = edge.now_ns()
-        self.session.feed(data)
+        try:
+            self.session.feed(data)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is this connection's
+            edge.fail(self, error)
+        if self.session.halted and not self.session.closing:
+            edge.await_login(self)
         if not edge.is_scheduled:
             edge.schedule()
         edge.note_read(self, len(data))
@@ -99,6 +106,10 @@ class Connection(asyncio.Protocol):
             self._deadline_timer.cancel()
             self._deadline_timer = None
         self._edge.drained(self)
+
+    def resume_reading(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def connection_lost(self, error: Exception | None) -> None:
         for timer in (self._ping_timer, self._login_timer, self._deadline_timer):

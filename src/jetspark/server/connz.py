@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.api.timestamps import format_duration, format_time
+from jetspark.broker.interest import Subscription
 from jetspark.broker.session import Session
 from jetspark.protocol.subjects import collides
+from jetspark.server.closed import ClosedConnection, ClosedSubscription
 from jetspark.server.describe import uptime
 from jetspark.server.options import GLOBAL_ACCOUNT
 from jetspark.server.query import BadQuery, Query
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 _STATES: Final = {"": "open", "open": "open", "closed": "closed", "any": "any", "all": "any"}
 
 # A closed connection with the time it closed, an open one with 0.
-Entry = tuple[Session, int]
+Entry = tuple[Session | ClosedConnection, int]
 
 
 class ConnzRequest:
@@ -87,11 +89,11 @@ def _select(server: Server, request: ConnzRequest) -> list[Entry]:
     if request.state in ("open", "any"):
         entries += [(connection.session, 0) for connection in server.edge.connections.values()]
     if request.state in ("closed", "any"):
-        entries += list(server.edge.closed_sessions)
+        entries += [(closed, closed.stop_ns) for closed in server.edge.closed]
     return [entry for entry in entries if _is_wanted(entry[0], request)]
 
 
-def _is_wanted(session: Session, request: ConnzRequest) -> bool:
+def _is_wanted(session: Session | ClosedConnection, request: ConnzRequest) -> bool:
     if request.account and session.account.name != request.account:
         return False
     if request.filter_subject and request.account:
@@ -103,7 +105,7 @@ def _is_wanted(session: Session, request: ConnzRequest) -> bool:
 _SORTS: Final[dict[str, Callable[[Entry, int], Any]]] = {
     "cid": lambda entry, now_ns: entry[0].session_id,
     "start": lambda entry, now_ns: entry[0].start_ns,
-    "subs": lambda entry, now_ns: -len(entry[0].subscriptions),
+    "subs": lambda entry, now_ns: -_subscription_count(entry[0]),
     "pending": lambda entry, now_ns: -entry[0].buffered_bytes,
     "msgs_to": lambda entry, now_ns: -entry[0].out_msgs,
     "msgs_from": lambda entry, now_ns: -entry[0].in_msgs,
@@ -148,7 +150,7 @@ def _info(server: Server, entry: Entry, request: ConnzRequest, now_ns: int) -> d
         out_msgs=session.out_msgs,
         in_bytes=session.in_bytes,
         out_bytes=session.out_bytes,
-        subscriptions=len(session.subscriptions),
+        subscriptions=_subscription_count(session),
     )
     introduction = {"name": session.name, "lang": session.language, "version": session.version}
     info.update({name: text for name, text in introduction.items() if text})
@@ -166,7 +168,11 @@ def _info(server: Server, entry: Entry, request: ConnzRequest, now_ns: int) -> d
     return info
 
 
-def _add_subscriptions(info: dict[str, Any], session: Session, request: ConnzRequest) -> None:
+def _subscription_count(session: Session | ClosedConnection) -> int:
+    return session.subscription_count if isinstance(session, ClosedConnection) else len(session.subscriptions)
+
+
+def _add_subscriptions(info: dict[str, Any], session: Session | ClosedConnection, request: ConnzRequest) -> None:
     if not session.subscriptions:
         return
     if request.shows_subscriptions:
@@ -175,16 +181,17 @@ def _add_subscriptions(info: dict[str, Any], session: Session, request: ConnzReq
         ]
     elif request.shows_detail:
         info["subscriptions_list_detail"] = [
-            {**_owner(session), **subscription_detail(subscription)} for subscription in session.subscriptions.values()
+            {**_owner(session), **subscription_detail(subscription, session.session_id)}
+            for subscription in session.subscriptions.values()
         ]
 
 
-def _owner(session: Session) -> dict[str, str]:
+def _owner(session: Session | ClosedConnection) -> dict[str, str]:
     """Whose subscription it was is told of closed connections only."""
     return {"account": session.account.name, "account_tag": session.account.name} if session.closed else {}
 
 
-def subscription_detail(subscription: Any) -> dict[str, Any]:
+def subscription_detail(subscription: Subscription | ClosedSubscription, session_id: int) -> dict[str, Any]:
     """One subscription as /connz and /subsz show it."""
     detail: dict[str, Any] = {"subject": subscription.subject.decode("utf-8", "replace")}
     if subscription.queue:
@@ -193,5 +200,5 @@ def subscription_detail(subscription: Any) -> dict[str, Any]:
     detail["msgs"] = subscription.delivered
     if subscription.delivered_max:
         detail["max"] = subscription.delivered_max
-    detail["cid"] = subscription.session.session_id
+    detail["cid"] = session_id
     return detail

@@ -11,13 +11,15 @@ slows publishers down instead of filling memory.
 from __future__ import annotations
 
 import asyncio
-import collections
 import random
+import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from jetspark.broker.broker import Broker
 from jetspark.broker.session import Session
 from jetspark.clock import Clock
+from jetspark.server.closed import ClosedConnection, ClosedConnections
 from jetspark.server.connection import FIRST_PING_NS, Connection
 from jetspark.server.describe import describe
 from jetspark.server.log import Logger
@@ -67,8 +69,8 @@ class Edge:
         self.now_ns = clock.now_ns
         self.is_scheduled = False
         self.connections: dict[int, Connection] = {}
-        # Sessions that ended, newest last, for monitoring; bounded by `configure`.
-        self.closed_sessions: collections.deque[tuple[Session, int]] = collections.deque(maxlen=10_000)
+        # For monitoring; `configure` says how many.
+        self.closed = ClosedConnections(0)
         self.total_connections = 0
         self.slow_consumers = 0
         self.stale_connections = 0
@@ -87,7 +89,7 @@ class Edge:
         self._commit_waiter: asyncio.Future[None] | None = None
         self._empty_waiter: asyncio.Future[None] | None = None
         self._jitter = random.Random()
-        gate.on_late_answer = self.schedule
+        gate.on_late_answer = self._login_decided
         gate.on_refusal = self._log_refusal
 
     def configure(self, options: Options) -> None:
@@ -99,7 +101,7 @@ class Edge:
         self._ping_interval_ns = options.ping_interval_ns
         self._websocket_ping_interval_ns = options.websocket.ping_interval_ns
         self._login_s = options.auth_timeout_effective_s
-        self.closed_sessions = collections.deque(self.closed_sessions, maxlen=max(0, options.max_closed_clients))
+        self.closed.limit(options.max_closed_clients)
 
     def use(self, committer: Committer) -> None:
         self._committer = committer
@@ -133,7 +135,8 @@ class Edge:
             self.logger.error(f"{describe(session)} - maximum connections exceeded")
             session.send_error("maximum connections exceeded")
             session.close("Maximum Connections Exceeded")
-        self.schedule()
+        # At once: the client's first byte may be here already, and on a TLS port it ends what is said in clear.
+        connection.flush()
 
     def start_clocks(self, connection: Connection) -> None:
         """The client may speak now: from here on it has to log in in time and answer PINGs."""
@@ -152,13 +155,30 @@ class Edge:
         self.connections.pop(session.session_id, None)
         self._gate.forget(session)
         self.broker.close_session(session)
-        self.closed_sessions.append((session, now_ns))
+        self.closed.add(ClosedConnection(session, now_ns))
+        session.subscriptions = {}
         self._past.add(session)
         if self.logger.is_debug:
             self.logger.debug(f"{describe(session)} - Client connection closed: {session.close_reason}")
         if self._empty_waiter is not None and not self.connections and not self._empty_waiter.done():
             self._empty_waiter.set_result(None)
         self.schedule()
+
+    def fail(self, connection: Connection, error: Exception) -> None:
+        """Something raised for this connection: it ends, at once and without a word, and nobody else is concerned."""
+        connection.session.fail(error)
+        try:
+            connection.transport.abort()
+        except Exception as another:  # noqa: BLE001 - there is nothing left to try
+            connection.session.fail(another)
+        self.schedule()
+
+    def attempt(self, connection: Connection, step: Callable[[], object]) -> None:
+        """Do something to one connection of many; what it raises is that connection's end."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the others have their turn
+            self.fail(connection, error)
 
     def drained(self, connection: Connection) -> None:
         """A connection's buffer emptied: deliveries that waited for it go on."""
@@ -199,6 +219,20 @@ class Edge:
         self.broker.stale_connections += 1
         self.logger.debug(f"{describe(connection.session)} - Stale Client Connection - Closing")
 
+    def await_login(self, connection: Connection) -> None:
+        """Read no more from this client before it is known who it is."""
+        if not connection.is_login_paused and not connection.transport.is_closing():
+            connection.is_login_paused = True
+            connection.transport.pause_reading()
+
+    def _login_decided(self, session: Session) -> None:
+        connection = self.connections.get(session.session_id)
+        if connection is not None and connection.is_login_paused:
+            connection.is_login_paused = False
+            if not connection.is_read_paused:
+                self.attempt(connection, connection.resume_reading)
+        self.schedule()
+
     def _log_refusal(self, session: Session, who: str) -> None:
         detail = f' - User "{who}"' if who else ""
         self.logger.error(f"{describe(session)} - authentication error{detail}")
@@ -218,22 +252,17 @@ class Edge:
     def perform(self) -> None:
         """Do what the broker decided since the last time."""
         broker = self.broker
-        broker.settle()
-        # The disk starts first: it works while the sockets are written.
-        commit = broker.commit_ready()
-        if commit is not None:
-            self._start(commit)
-        dirty = broker.dirty_sessions
-        if dirty:
-            broker.dirty_sessions = []
-            connections = self.connections
-            for session in dirty:
-                connection = connections.get(session.session_id)
-                if connection is None:
-                    session.take_output()
-                else:
-                    connection.flush()
-        if broker.notices:
+        try:
+            broker.settle()
+            # The disk starts first: it works while the sockets are written.
+            commit = broker.commit_ready()
+            if commit is not None:
+                self._start(commit)
+        except Exception as error:  # noqa: BLE001 - the sockets are written and the timer is armed all the same
+            broker.failed("A turn of the loop was left half done", error)
+        if broker.dirty_sessions:
+            self._flush_dirty()
+        if broker.notices or broker.failures:
             self._log_notices()
         if broker.dirty_sessions:
             self.schedule()
@@ -242,6 +271,20 @@ class Edge:
         wake_ns = broker.next_wake_ns()
         if wake_ns != self._timer_at_ns:
             self._arm(wake_ns)
+
+    def _flush_dirty(self) -> None:
+        dirty = self.broker.dirty_sessions
+        self.broker.dirty_sessions = []
+        connections = self.connections
+        for session in dirty:
+            connection = connections.get(session.session_id)
+            if connection is None:
+                session.take_output()
+                continue
+            try:
+                connection.flush()
+            except Exception as error:  # noqa: BLE001 - the others are written to all the same
+                self.fail(connection, error)
 
     def _watch_quiet(self) -> None:
         self._trim_timer = self.loop.call_later(QUIET_S, self._trim_when_quiet, self.broker.commit_count)
@@ -277,13 +320,15 @@ class Edge:
 
     def commit_done(self, commit: Commit, error: str) -> None:
         self._is_committing = False
-        self._settle_commit(commit, error)
-        if self._read_paused:
-            paused, self._read_paused = self._read_paused, []
-            for connection in paused:
-                connection.is_read_paused = False
-                if not connection.transport.is_closing():
-                    connection.transport.resume_reading()
+        try:
+            self._settle_commit(commit, error)
+        except Exception as failure:  # noqa: BLE001 - who waits for the end of this commit must go on
+            self.broker.failed("A commit was left half settled", failure)
+        paused, self._read_paused = self._read_paused, []
+        for connection in paused:
+            connection.is_read_paused = False
+            if not connection.is_login_paused:
+                self.attempt(connection, connection.resume_reading)
         # At once: the next batch has been waiting for this thread's answer.
         self.perform()
         waiter = self._commit_waiter
@@ -297,7 +342,7 @@ class Edge:
             self._commit_waiter = self.loop.create_future()
             await self._commit_waiter
 
-    async def closed(self, timeout_s: float) -> None:
+    async def emptied(self, timeout_s: float) -> None:
         """Wait until every connection is gone; those that do not go in time are cut."""
         if not self.connections:
             return
@@ -306,16 +351,25 @@ class Edge:
             await asyncio.wait_for(self._empty_waiter, timeout_s)
         except TimeoutError:
             for connection in list(self.connections.values()):
-                connection.transport.abort()
+                self.attempt(connection, connection.transport.abort)
 
     def sync_failed(self, reason: str) -> None:
         self.logger.error(f"Sync failed: {reason}")
+
+    def commit_raised(self, error: Exception) -> None:
+        self.broker.failed("A commit failed", error)
+        self.schedule()
 
     def _log_notices(self) -> None:
         notices = self.broker.notices
         self.broker.notices = []
         for text in notices:
             self.logger.warning(text)
+        failures = self.broker.failures
+        self.broker.failures = []
+        for failure in failures:
+            trace = "".join(traceback.format_exception(failure.error)).rstrip()
+            self.logger.error(f"{failure.concerned} because of a mistake in this server, please report it:\n{trace}")
 
     # -- time --------------------------------------------------------------------------------------------------
 
@@ -332,7 +386,10 @@ class Edge:
         self._timer = None
         self._timer_at_ns = -1
         self.enter()
-        self.broker.wake()
+        try:
+            self.broker.wake()
+        except Exception as error:  # noqa: BLE001 - the next timer must be armed
+            self.broker.failed("Timers were left half done", error)
         self.perform()
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     except OptionsError as error:
         return _fail(error)
     if line.shows_version:
-        sys.stdout.write(f"nats-server: v{VERSION}\njetspark: v{__version__} ({_build.KIND})\n")
+        sys.stdout.write(f"nats-server: v{VERSION}\njetspark: v{__version__} ({_build.DESCRIPTION})\n")
         return 0
     if line.shows_help or line.shows_tls_help:
         sys.stdout.write(f"{USAGE if line.shows_help else TLS_HELP}\n")

@@ -50,6 +50,8 @@ class SecureLayer(asyncio.Protocol, asyncio.Transport):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._state = _PLAIN
         self._is_info_said = False
+        # What was written during the handshake; it can only be encrypted afterwards.
+        self._unsent: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
 
     def allow_plain(self) -> None:
@@ -118,7 +120,12 @@ class SecureLayer(asyncio.Protocol, asyncio.Transport):
             return False
         self._flush()
         self._state = _SECURE
-        return self._accept_peer()
+        if not self._accept_peer():
+            return False
+        unsent, self._unsent = self._unsent, []
+        for data in unsent:
+            self.write(data)
+        return True
 
     def _accept_peer(self) -> bool:
         """The handshake is done: look at the certificate, then greet."""
@@ -187,6 +194,9 @@ class SecureLayer(asyncio.Protocol, asyncio.Transport):
     def write(self, data: Any) -> None:
         if self._state == _PLAIN:
             self._socket.write(data)
+            return
+        if self._state == _SHAKING:
+            self._unsent.append(bytes(data))
             return
         self._tls.write(data)
         self._flush()

@@ -12,6 +12,7 @@ import random
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +38,7 @@ from jetspark.server.trace import TracedConnection
 from jetspark.store.disk import Disk, FileDisk
 
 if TYPE_CHECKING:
+    from jetspark.broker.session import Session
     from jetspark.server.monitor import Monitor
     from jetspark.server.websocket import WebsocketListener
 
@@ -103,7 +105,12 @@ class Server:
             self.edge = Edge(self.broker, self.gate, loop, self.clock, self.logger)
             self.edge.configure(self.options)
             self._committer = Committer(
-                self._disk, loop, self.edge.commit_done, self.edge.sync_failed, self.commit_figures
+                self._disk,
+                loop,
+                self.edge.commit_done,
+                self.edge.sync_failed,
+                self.commit_figures,
+                self.edge.commit_raised,
             )
             self.edge.use(self._committer)
             await self._start_monitor()
@@ -215,7 +222,10 @@ class Server:
         begin_ns = self.clock.monotonic_ns()
         banner.jetstream(self.logger, self._store, self.options)
         # Nobody else uses the broker yet, so the recovery may keep another thread busy instead of the loop.
-        await self.loop.run_in_executor(None, self.broker.recover)
+        try:
+            await self.loop.run_in_executor(None, self.broker.recover)
+        except OSError as error:
+            raise OptionsError(f"Can't start JetStream: could not read storage directory - {error}") from None
         banner.jetstream_started(self.logger, self.clock.monotonic_ns() - begin_ns)
         if not self.options.jetstream.sync_always:
             self._sync_later()
@@ -336,11 +346,13 @@ class Server:
         settings.max_control_line = options.max_control_line_bytes
         settings.max_subscriptions = options.max_subscriptions
         for connection in list(self.edge.connections.values()):
-            session = connection.session
-            if session.accepted and not self.gate.recheck(session):
-                session.reject()
+            self.edge.attempt(connection, partial(self._recheck, connection.session))
         self.edge.schedule()
         self.logger.info("Reloaded server configuration")
+
+    def _recheck(self, session: Session) -> None:
+        if session.accepted and not self.gate.recheck(session):
+            session.reject()
 
     def _renew_certificates(self) -> None:
         """The files' names stay, what is in them may have been renewed."""
@@ -385,7 +397,7 @@ class Server:
         if connections:
             for connection in connections:
                 if connection.session.protocol >= 1:
-                    connection.session.send_info({"ldm": True})
+                    self.edge.attempt(connection, partial(connection.session.send_info, {"ldm": True}))
             self.edge.perform()
             grace_ns = self.options.lame_duck_grace_ns
             await asyncio.sleep(grace_ns / 1e9)
@@ -404,7 +416,7 @@ class Server:
         chance = random.Random()
         for connection in connections:
             self.edge.enter()
-            connection.session.close("Server Shutdown")
+            self.edge.attempt(connection, partial(connection.session.close, "Server Shutdown"))
             self.edge.perform()
             if self.edge.connections:
                 await asyncio.sleep(step_s * chance.uniform(0.5, 1.0))
@@ -426,7 +438,7 @@ class Server:
         self.logger.info("Initiating Shutdown...")
         await self._accept_nobody()
         for connection in list(self.edge.connections.values()):
-            connection.transport.pause_reading()
+            self.edge.attempt(connection, connection.transport.pause_reading)
         if self._store is not None:
             self.logger.info("Initiating JetStream Shutdown...")
         await self._finish_streams()
@@ -434,7 +446,7 @@ class Server:
             self.logger.info("JetStream Shutdown")
         self.broker.close_all_sessions()
         self.edge.perform()
-        await self.edge.closed(_CLOSE_TIMEOUT_S)
+        await self.edge.emptied(_CLOSE_TIMEOUT_S)
         self.edge.close()
         await self._release()
         self.logger.info("Server Exiting..")

@@ -66,7 +66,10 @@ class StoreDirectory:
     def lock(self) -> None:
         """Two servers writing one store would destroy it: the second one is refused."""
         path = self.root / "jetspark.lock"
-        self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        try:
+            self._lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            raise OptionsError(f"Can't start JetStream: could not lock storage directory - {error}") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -69,7 +69,7 @@ def _subscriptions(server: Server, account: Account) -> list[Subscription]:
 
 def _listed(subscription: Subscription) -> dict[str, Any]:
     name = subscription.session.account.name
-    return {"account": name, "account_tag": name, **subscription_detail(subscription)}
+    return {"account": name, "account_tag": name, **subscription_detail(subscription, subscription.session.session_id)}
 
 
 def accountz(server: Server, query: Query) -> dict[str, Any]:

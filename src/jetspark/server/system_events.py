@@ -42,10 +42,11 @@ class SystemEvents:
             self._timer = None
 
     def _announce_again(self) -> None:
+        # First: one that cannot be made must not be the last.
+        self.start()
         self._server.edge.enter()
         self.announce_totals()
         self._server.edge.schedule()
-        self.start()
 
     # -- what there is to tell ---------------------------------------------------------------------------------------
 

@@ -81,8 +81,14 @@ class TracedConnection(Connection):
         self.write = self._traced_write
 
     def data_received(self, data: bytes) -> None:
-        self._parser.feed(data)
+        if not self.session.closing:
+            self._parser.feed(data)
         super().data_received(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._parser.discard()
+        self._rest = b""
+        super().connection_lost(error)
 
     def trace(self, text: str) -> None:
         self._logger.trace(f"{describe(self.session)} - {text}")

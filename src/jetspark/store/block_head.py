@@ -64,6 +64,11 @@ def index_path(folder: str, number: i64) -> str:
 def block_number(name: str) -> i64:
     """Number in the name of a block file, 0 for any other name."""
     stem, _, extension = name.partition(".")
-    if extension == "blk" and stem.isdecimal() and len(stem) < 18:
+    return file_number(stem) if extension == "blk" else 0
+
+
+def file_number(stem: str) -> i64:
+    """The number that a file's name begins with; 0 if that is not how a number is written there."""
+    if stem.isdecimal() and len(stem) < 18 and str(int(stem)) == stem:
         return int(stem)
     return 0

@@ -47,8 +47,12 @@ def sweep(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
             # One a commit: it takes some milliseconds.
             later.append(block)
         else:
-            rewrites = rewrite(store, block)
-            later.append(block)
+            try:
+                rewrites = rewrite(store, block)
+                later.append(block)
+            except OSError:
+                # It stays as it is, until it loses another message.
+                block.is_touched = False
     store.touched = later
     # Removals first: a rewritten block has no tombstones any more for the records of a removed one.
     return removals + rewrites

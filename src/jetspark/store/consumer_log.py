@@ -33,8 +33,10 @@ from jetspark.store.consumer_codec import (
     frame_length,
     read_seed,
 )
+from jetspark.store.consumer_gaps import LogGaps
 from jetspark.store.consumer_state import ConsumerState, PendingEntry
 from jetspark.store.disk import APPEND, MKDIRS, SYNC, TRUNCATE, WRITE_FILE, Commit, Disk, DiskOp, fresh_salt
+from jetspark.store.meta import LOG_NAME
 from jetspark.store.numbers import put_i64
 
 __all__ = [
@@ -46,7 +48,6 @@ __all__ = [
     "open_consumer_log",
 ]
 
-LOG_NAME: Final = "state.log"
 # A log is replaced by a snapshot when it is larger than this, and than some snapshots.
 LOG_SIZE_MIN: Final = 1024 * 1024
 SNAPSHOTS_MAX: Final = 8
@@ -58,6 +59,8 @@ class ConsumerReport:
     def __init__(self) -> None:
         self.cut_bytes: i64 = 0
         self.damaged_frames: i64 = 0
+        # What the lost frames may have said; of use when there are any.
+        self.gaps: LogGaps = LogGaps()
 
     def is_clean(self) -> bool:
         return self.cut_bytes == 0 and self.damaged_frames == 0
@@ -291,7 +294,10 @@ def new_consumer_log(folder: str, enabled: bool) -> ConsumerLog:
 
 
 def open_consumer_log(disk: Disk, folder: str) -> tuple[ConsumerLog, ConsumerState, ConsumerReport]:
-    """The log in a consumer's folder, and the state it adds up to; both empty when there is none yet."""
+    """The log in a consumer's folder, and the state it adds up to; both empty when there is none yet.
+
+    With damaged frames the state is what the others say. What to make of that is the broker's business.
+    """
     state = ConsumerState()
     log = ConsumerLog(folder, state)
     report = ConsumerReport()
@@ -316,8 +322,8 @@ def open_consumer_log(disk: Disk, folder: str) -> tuple[ConsumerLog, ConsumerSta
             log.snapshot_size = length
         at += length
         good = at
-    if report.damaged_frames > 0:
-        follow_floor(state)
+    if report.damaged_frames > 0 and log.seed != 0:
+        find_gaps(data, good, log.seed, report.gaps)
     report.cut_bytes = end - good
     # Cut and synced in any case: what a process wrote before it was killed is read here, and confirmed to whoever asks
     # again, but may not be on the medium.
@@ -327,13 +333,18 @@ def open_consumer_log(disk: Disk, folder: str) -> tuple[ConsumerLog, ConsumerSta
     return log, state, report
 
 
-def follow_floor(state: ConsumerState) -> None:
-    """Frames are missing before some that are there: what those must have said follows from where the floor is."""
-    for seq in [seq for seq in state.pending if seq <= state.floor_stream_seq]:
-        del state.pending[seq]
-        state.redelivered.pop(seq, None)
-    state.delivered_stream_seq = max(state.delivered_stream_seq, state.floor_stream_seq)
-    state.delivered_consumer_seq = max(state.delivered_consumer_seq, state.floor_consumer_seq)
+def find_gaps(data: bytes, end: i64, seed: int, gaps: LogGaps) -> None:
+    """Go over a damaged log once more, for what is missing in it."""
+    at: i64 = HEAD_SIZE
+    while at < end:
+        length = frame_length(data, at, end, seed)
+        if length == 0:
+            gaps.gap()
+            at = next_frame(data, at, end, seed)
+            continue
+        gaps.take_frame(data, at, length)
+        at += length
+    gaps.sort()
 
 
 def next_frame(data: bytes, at: i64, end: i64, seed: int) -> i64:

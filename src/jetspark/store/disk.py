@@ -7,6 +7,7 @@ This is the only module of the room that touches `os`, and the only place that k
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -16,6 +17,8 @@ from collections.abc import Callable, Container
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
+
+from jetspark.store.numbers import get_i64
 
 # Append `data` to `path`, creating it.
 APPEND: Final = 1
@@ -126,22 +129,28 @@ def compress_block(data: bytes, head_size: i64) -> bytes:
 
 
 def decompress_block(stored: bytes, head_size: i64) -> bytes:
-    """The block again. A damaged chunk comes back as zeros, which no record's hash accepts."""
-    size = int.from_bytes(stored[4:12], "little")
+    """The block again. A damaged chunk comes back as zeros, which no record's hash accepts.
+
+    How long chunks are is known without the raw size, which no hash protects; it only says how long the last one was,
+    should that be damaged.
+    """
     at: i64 = COMPRESSED_HEAD_SIZE + head_size
     parts = [stored[COMPRESSED_HEAD_SIZE:at]]
-    left: i64 = size - head_size
+    left: i64 = get_i64(stored, 4) - head_size
     end: i64 = len(stored)
-    while left > 0 and at + 4 <= end:
+    while at + 4 <= end:
         packed_size: i64 = int.from_bytes(stored[at : at + 4], "little")
-        want: i64 = min(left, COMPRESSED_CHUNK_SIZE)
         try:
             chunk = zlib.decompress(stored[at + 4 : at + 4 + packed_size])
         except zlib.error:
             chunk = b""
-        parts.append(chunk if len(chunk) == want else bytes(want))
         at += 4 + packed_size
-        left -= want
+        if len(chunk) != COMPRESSED_CHUNK_SIZE and (at != end or not chunk):
+            if left <= 0:
+                break
+            chunk = bytes(min(left, COMPRESSED_CHUNK_SIZE))
+        parts.append(chunk)
+        left -= COMPRESSED_CHUNK_SIZE
     return b"".join(parts)
 
 
@@ -208,7 +217,8 @@ class FileDisk(Disk):
         kind = op.kind
         if kind == REMOVE:
             self._forget(op.path)
-            if os.path.exists(op.path):
+            # A directory in its place is none of the server's.
+            if os.path.lexists(op.path) and not os.path.isdir(op.path):
                 os.unlink(op.path)
         elif kind == REMOVE_TREE:
             self._forget_below(op.path)
@@ -277,7 +287,14 @@ class FileDisk(Disk):
             raise
         finally:
             os.close(descriptor)
-        os.rename(temporary, path)
+        try:
+            os.rename(temporary, path)
+        except IsADirectoryError:
+            os.unlink(temporary)
+            if durable:
+                raise
+            # Somebody put a directory where a cache belongs: there is no cache then, which costs time and nothing else.
+            return
         if durable:
             sync_dir(os.path.dirname(path))
 
@@ -326,7 +343,7 @@ class FileDisk(Disk):
     def size(self, path: str) -> i64:
         try:
             return os.stat(path).st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return -1
 
     def exists(self, path: str) -> bool:
@@ -380,7 +397,13 @@ def remove_tree(path: str) -> None:
         shutil.rmtree(doomed)
     if os.path.isdir(path):
         os.rename(path, doomed)
-        sync_dir(os.path.dirname(path))
+        try:
+            sync_dir(os.path.dirname(path))
+        except OSError:
+            # Or the next try would find nothing to remove, and take that for durable.
+            with contextlib.suppress(OSError):
+                os.rename(doomed, path)
+            raise
         shutil.rmtree(doomed)
 
 
@@ -395,4 +418,10 @@ def make_dirs(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         return
-    sync_dir(parent or ".")
+    try:
+        sync_dir(parent or ".")
+    except OSError:
+        # Or the next try would find the directory, and take its name for durable.
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
+        raise

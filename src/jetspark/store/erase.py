@@ -26,11 +26,15 @@ def erase_durable(store: StoreWriter, durable_epoch: i64) -> list[DiskOp]:
             later.append((seq, epoch))
         elif store.move_near(seq):
             by_block.setdefault(store.near.number, []).append(seq)
-    store.erasing = later
     ops: list[DiskOp] = []
     for seqs in by_block.values():
         store.move_near(seqs[0])
-        erase_in_block(store, store.near, seqs, ops)
+        try:
+            erase_in_block(store, store.near, seqs, ops)
+        except OSError:
+            # Tried again with the next commit, and at the next start.
+            later.extend([(seq, 0) for seq in seqs])
+    store.erasing = later
     return ops
 
 

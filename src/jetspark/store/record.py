@@ -27,6 +27,9 @@ HEADERS_BIT: Final = 0x80000000
 # Longer than any message a server takes (64 MiB) with its headers; a length beyond this is damage.
 LENGTH_MAX: Final = 80 * 1024 * 1024
 
+# The largest number in the two bytes that hold a subject's length.
+SUBJECT_SIZE_MAX: Final = 0xFFFF
+
 NOTE_BIT: Final = 1 << 62
 ERASED_BIT: Final = -(1 << 63)
 SEQ_MASK: Final = (1 << 62) - 1

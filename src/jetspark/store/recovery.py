@@ -8,12 +8,13 @@ can come back. What was cut, damaged or lost is in the store's report.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from mypy_extensions import i64
 
 from jetspark.store import undo
 from jetspark.store.block import NO_RECORD, Block
-from jetspark.store.block_head import HEAD_SIZE, block_number, block_path, decode_head, index_path
+from jetspark.store.block_head import HEAD_SIZE, block_number, block_path, decode_head, file_number, index_path
 from jetspark.store.disk import (
     COMPRESSED_HEAD_SIZE,
     COMPRESSED_MAGIC,
@@ -24,13 +25,17 @@ from jetspark.store.disk import (
     Disk,
     DiskOp,
 )
+from jetspark.store.numbers import get_i64
 from jetspark.store.record import ERASED_BIT, record_seq_field
 from jetspark.store.scan import BlockScanner, ScanResult
-from jetspark.store.sidecar import ENTRY_SIZE, Sidecar, decode_index
+from jetspark.store.sidecar import Sidecar
 from jetspark.store.store_base import StoreOptions
 from jetspark.store.stream_store import StreamStore
 from jetspark.store.subject_state import SubjectState
 from jetspark.store.view import RecordView
+
+# What a crash leaves of a file that was being replaced.
+HALF_MADE: Final = (f"blk{TEMPORARY_SUFFIX}", f"idx{TEMPORARY_SUFFIX}")
 
 
 def new_stream_store(disk: Disk, path: str, options: StoreOptions) -> StreamStore:
@@ -76,6 +81,9 @@ class Recovery:
         # What each block's index file says, by number; blocks that were scanned have none.
         self.cars: dict[int, Sidecar] = {}
         self.lost: list[int] = []
+        # What must be done to the files before anything is appended. Not before all of them were read: a stream that
+        # cannot be opened is left as it is.
+        self.ops: list[DiskOp] = []
         self.must_sync_folder: bool = False
         self.first_seq: i64 = 1
         self.last_seq: i64 = 0
@@ -96,8 +104,6 @@ class Recovery:
             # Only a stream that has never held anything begins where its settings say; they may have changed since.
             self.first_seq = store.options.first_seq
             self.last_seq = store.options.first_seq - 1
-        if self.must_sync_folder:
-            store.disk.perform(DiskOp(SYNC_DIR, store.folder))
         self.drop_dead_blocks()
         for block in store.blocks:
             self.add_subjects(block)
@@ -108,21 +114,32 @@ class Recovery:
         self.settle_counters()
         self.settle_lost()
         self.erase_again()
+        for op in self.ops:
+            store.disk.perform(op)
+        if self.must_sync_folder:
+            store.disk.perform(DiskOp(SYNC_DIR, store.folder))
 
     def remove_leftovers(self, names: list[str]) -> None:
         """Files that a crash left half made, and index files without a block."""
-        store = self.store
         for name in names:
             stem, _, extension = name.partition(".")
-            if name.endswith(TEMPORARY_SUFFIX) or (extension == "idx" and f"{stem}.blk" not in names):
-                store.disk.perform(DiskOp(REMOVE, f"{store.folder}/{name}"))
+            is_half_made = extension in HALF_MADE
+            is_alone = extension == "idx" and f"{stem}.blk" not in names
+            if (is_half_made or is_alone) and file_number(stem) > 0:
+                self.ops.append(DiskOp(REMOVE, f"{self.store.folder}/{name}"))
 
     # One block.
 
     def enter_block(self, number: i64, is_last: bool) -> None:
         """By its index file if that belongs to it, otherwise by a scan."""
         store = self.store
-        start = store.disk.read(block_path(store.folder, number), 0, COMPRESSED_HEAD_SIZE + HEAD_SIZE)
+        path = block_path(store.folder, number)
+        try:
+            start = store.disk.read(path, 0, COMPRESSED_HEAD_SIZE + HEAD_SIZE)
+        except IsADirectoryError:
+            # Never a block. Its number is taken all the same.
+            self.report.blocks_unreadable.append(path)
+            return
         is_packed = start[:4] == COMPRESSED_MAGIC
         if is_packed:
             start = start[COMPRESSED_HEAD_SIZE:]
@@ -133,7 +150,7 @@ class Recovery:
             return
         if head.next_seq <= self.last_seq:
             # Left by a commit that failed and was taken back: its sequences were given out again, before this block.
-            store.disk.perform(DiskOp(REMOVE, block_path(store.folder, number)))
+            self.ops.append(DiskOp(REMOVE, path))
             return
         block = Block(number, head.seed(), head.next_seq)
         block.is_packed = is_packed
@@ -155,7 +172,7 @@ class Recovery:
         size = store.disk.size(path)
         if size <= HEAD_SIZE:
             self.report.cut_bytes += size
-            store.disk.perform(DiskOp(REMOVE, path))
+            self.ops.append(DiskOp(REMOVE, path))
         else:
             self.report.blocks_unreadable.append(path)
 
@@ -167,7 +184,7 @@ class Recovery:
             return False
         start = store.disk.read(path, 0, COMPRESSED_HEAD_SIZE)
         if start[:4] == COMPRESSED_MAGIC:
-            return int.from_bytes(start[4:12], "little") == car.raw_size and start[12:20] == car.tail
+            return get_i64(start, 4) == car.raw_size and start[12:20] == car.tail
         return store.disk.size(path) == car.raw_size and store.disk.read(path, car.raw_size - 8, 8) == car.tail
 
     def enter_indexed(self, block: Block, car: Sidecar) -> None:
@@ -199,8 +216,7 @@ class Recovery:
         """Mark the sequences without a record as dead; False if the index that knows them is damaged."""
         if car.absent_count == 0:
             return True
-        index = self.store.disk.read(index_path(self.store.folder, car.number), car.front_size, car.count * ENTRY_SIZE)
-        if not decode_index(car, index, block):
+        if not self.store.read_entries(car, block):
             return False
         at: i64 = 0
         while at < car.count:
@@ -224,9 +240,10 @@ class Recovery:
             block.closed = True
         else:
             self.report.cut_bytes += torn
-            # Cut now, and synced in any case. Were the tail left, a later append could end where something whole
-            # begins; and what a process wrote before it was killed is read here, but may not be on the medium.
-            store.disk.perform(DiskOp(TRUNCATE, path, b"", "", result.end))
+            # Cut before anything is appended, and synced in any case. Were the tail left, a later append could end
+            # where something whole begins; and what a process wrote before it was killed is read here, but may not be
+            # on the medium.
+            self.ops.append(DiskOp(TRUNCATE, path, b"", "", result.end))
             self.must_sync_folder = True
             block.closed = not is_last
         block.set_data(data[: result.end] if torn else data, 0)
@@ -246,6 +263,9 @@ class Recovery:
         if block.count > 0 and last >= self.last_seq:
             self.last_seq = last
             self.last_ts_ns = block.last_ts_ns
+        # The removal of a message says that its sequence was given out, also where the message itself is not readable.
+        # Given out again, the sequence would be taken for removed at the next start.
+        self.last_seq = max(self.last_seq, block.tombstone_max_seq)
 
     # All blocks.
 

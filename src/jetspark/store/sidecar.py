@@ -144,6 +144,8 @@ def front_size_of(start: bytes) -> i64:
     if len(start) < FIXED_SIZE or start[:4] != MAGIC:
         return 0
     fields = _FIXED.unpack_from(start)
+    if fields[1] != VERSION:
+        return 0
     subjects_size: i64 = fields[14]
     tombstone_count: i64 = fields[15]
     return FIXED_SIZE + subjects_size + tombstone_count * TOMBSTONE_SIZE + HASH_SIZE

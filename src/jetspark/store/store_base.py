@@ -18,6 +18,7 @@ from jetspark.store.block import NO_RECORD, OFFSET_SHIFT, Block
 from jetspark.store.block_cache import SHARED, BlockCache
 from jetspark.store.block_head import HEAD_SIZE, block_path, index_path
 from jetspark.store.disk import COMPRESSED_MAGIC, Disk, decompress_block
+from jetspark.store.meta import MESSAGES_NAME
 from jetspark.store.numbers import get_i64
 from jetspark.store.record import read_record, record_length, record_seq_field, record_subject, valid_length
 from jetspark.store.scan import BlockScanner
@@ -70,7 +71,7 @@ class StoreBase:
 
     def __init__(self, disk: Disk, path: str, options: StoreOptions) -> None:
         self.disk: Disk = disk
-        self.folder: str = path + "/msgs"
+        self.folder: str = f"{path}/{MESSAGES_NAME}"
         self.options: StoreOptions = options
         self.memory: bool = options.memory
         self.cache: BlockCache = options.cache
@@ -214,6 +215,14 @@ class StoreBase:
             at += 1
         return 0
 
+    def time_of(self, seq: i64) -> i64:
+        """When a live message was stored, -1 if there is none. If it cannot be read, not earlier than that."""
+        try:
+            return self.scratch.ts_ns if self.view(seq, self.scratch) else -1
+        except OSError:
+            # Nothing may fail for want of this: removals have happened already.
+            return self.blocks[self.find_block_index(seq)].last_ts_ns
+
     # Loading.
 
     def load(self, block: Block) -> None:
@@ -234,8 +243,10 @@ class StoreBase:
         # What damage was found may make other blocks come in; this one was asked for and stays.
         was_pinned = block.pinned
         block.pinned = True
-        self.after_load()
-        block.pinned = was_pinned
+        try:
+            self.after_load()
+        finally:
+            block.pinned = was_pinned
 
     def after_load(self) -> None:
         """Reading a block is over: deal with what it found."""
@@ -249,18 +260,25 @@ class StoreBase:
             and car.base_seq == block.base_seq
             and car.count == block.count
             and car.raw_size == block.size
+            and self.read_entries(car, block)
         ):
-            path = index_path(self.folder, block.number)
-            index = self.disk.read(path, car.front_size, car.count * ENTRY_SIZE)
-            if decode_index(car, index, block):
-                block.subject_table = [self.shared_subject(subject) for subject in car.subjects]
-                block.tombstone_seqs = car.tombstone_seqs
-                block.tombstone_ids = car.tombstone_ids
-                block.tombstone_sizes = car.tombstone_sizes
-                block.index_start = car.front_size
-                block.has_index = True
-                return
+            block.subject_table = [self.shared_subject(subject) for subject in car.subjects]
+            block.tombstone_seqs = car.tombstone_seqs
+            block.tombstone_ids = car.tombstone_ids
+            block.tombstone_sizes = car.tombstone_sizes
+            block.index_start = car.front_size
+            block.has_index = True
+            return
         self.rebuild_index(block)
+
+    def read_entries(self, car: Sidecar, block: Block) -> bool:
+        """Give the block the entries of its index file; False when they are damaged or cannot be read."""
+        path = index_path(self.folder, block.number)
+        try:
+            index = self.disk.read(path, car.front_size, car.count * ENTRY_SIZE)
+        except OSError:
+            return False
+        return decode_index(car, index, block)
 
     def read_front(self, number: i64) -> Sidecar | None:
         """The front of a block's index file; None when it is missing or damaged."""
@@ -269,6 +287,9 @@ class StoreBase:
             front = self.disk.read(path, 0, FRONT_READ_SIZE)
             size = front_size_of(front)
             if size > len(front):
+                # What the file says of its size is not checked yet, and memory is taken before anything is read.
+                if size > self.disk.size(path):
+                    return None
                 front = self.disk.read(path, 0, size)
         except OSError:
             return None

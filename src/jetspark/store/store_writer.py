@@ -316,17 +316,21 @@ class StoreWriter(StoreBase):
         self.note_state = True
         self.has_pending = True
         found: i64 = 0
+        ts_ns: i64 = 0
         if self.message_count > 0:
             # next_live answers from first_seq for anything below it.
             self.first_seq = seq
             # The next one, more often than not.
             found = max(1, seq)
-            while found > 0 and not self.view(found, self.scratch):
+            while found > 0:
+                ts_ns = self.time_of(found)
+                if ts_ns >= 0:
+                    break
                 # Gone, or found damaged when its block was loaded.
                 found = self.next_live(found + 1)
         if found > 0:
             self.first_seq = found
-            self.first_ts_ns = self.scratch.ts_ns
+            self.first_ts_ns = ts_ns
         else:
             self.first_seq = self.last_seq + 1
             self.first_ts_ns = 0
@@ -337,7 +341,19 @@ class StoreWriter(StoreBase):
             return 0
         before = self.message_count
         whole = seq > self.last_seq
+        try:
+            self.kill_below(seq, whole)
+        except OSError:
+            # What was reached is gone.
+            self.move_first(0)
+            raise
+        self.move_first(seq)
+        return before - self.message_count
+
+    def kill_below(self, seq: i64, whole: bool) -> None:
         if whole:
+            if self.open.live_count > 0 and (not self.open.has_data or not self.open.has_index):
+                self.load(self.open)
             self.undo_purged = True
             self.subjects.clear()
             self.sequences.clear()
@@ -350,8 +366,6 @@ class StoreWriter(StoreBase):
                 self.kill(block, not whole)
             else:
                 self.bury_below(block, seq)
-        self.move_first(seq)
-        return before - self.message_count
 
     def kill(self, block: Block, count_subjects: bool) -> None:
         """Every record of a full block dies."""
@@ -436,7 +450,12 @@ class StoreWriter(StoreBase):
         self.tracks_sequences = wanted
         self.sequences.clear()
         if wanted:
-            self.rebuild_tracking()
+            try:
+                self.rebuild_tracking()
+            except OSError:
+                # Without them they are looked for when they are needed.
+                self.tracks_sequences = False
+                self.sequences.clear()
 
     def rebuild_tracking(self) -> None:
         self.sequences.clear()

@@ -131,7 +131,11 @@ class StreamStore(StoreWriter):
             self.sync_written(commit)
         for block in self.closing:
             if not block.has_data:
-                self.load(block)
+                try:
+                    self.load(block)
+                except OSError:
+                    # No index file then, which costs a scan at the next start.
+                    continue
             path = index_path(self.folder, block.number)
             commit.add(DiskOp(WRITE_CACHE, path, encode_sidecar(block, block.bytes_from(0))))
         self.closing_in_flight = self.closing

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from jetspark.broker.broker import Broker, PendingCommit
+from jetspark.broker.broker import Broker
 from jetspark.broker.gate import Gate
 from jetspark.broker.options import BrokerOptions
+from jetspark.broker.pending_commit import PendingCommit
 from jetspark.broker.session import Session
 from jetspark.store.disk import Disk
 from jetspark.testing.memory_disk import MemoryDisk
@@ -77,6 +78,8 @@ class BrokerDriver:
         self.connections: dict[int, FakeConnection] = {}
         # While True, commits are gathered but not performed, as on a disk that takes its time.
         self.holds_commits = False
+        # While False, what the broker noted as a mistake of its own is raised.
+        self.expects_failures = False
         self._commit: PendingCommit | None = None
         self.broker = self._start()
 
@@ -120,6 +123,8 @@ class BrokerDriver:
                 is_quiet = False
             if self._drain():
                 is_quiet = False
+        if broker.failures and not self.expects_failures:
+            raise broker.failures[0].error
 
     def _drain(self) -> bool:
         """Give output to its connections; True when there was some."""

@@ -19,11 +19,11 @@ from jetspark.broker.consumer import serving
 from jetspark.broker.consumer.lifecycle import Lifecycle
 from jetspark.broker.consumer.outcomes import ACK_ALL, ACK_EXPLICIT, ACK_NONE, NOT_YET, NOTHING, PICKED, STALLED
 from jetspark.broker.consumer.priority import Pinning
-from jetspark.broker.consumer.pull_queue import PullQueue
+from jetspark.broker.consumer.pull_queue import PullQueue, read_failure
 from jetspark.broker.consumer.push_flow import PushFlow
 from jetspark.broker.consumer.redelivery import Redelivery
 from jetspark.broker.consumer.second_thoughts import SecondThoughts
-from jetspark.broker.timers import Timer, TimerOwner
+from jetspark.broker.timers import RETRY_NS, Timer, TimerOwner
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.consumer_log import ConsumerLog
@@ -39,19 +39,26 @@ if TYPE_CHECKING:
 TIMER_ACK_WAIT: Final = 1
 TIMER_PULLS: Final = 2
 TIMER_REPLAY: Final = 3
+TIMER_DISK: Final = 4
 
 
 class Consumer(TimerOwner):
     """A consumer of one stream."""
 
     deleted: bool = False
+    # Something raised: it counts as deleted, and goes offline at the end of the turn.
+    is_failed: bool = False
     is_dirty: bool = False
     # True when new messages should start the delivery loop: something waits for them.
     wants_messages: bool = False
     _delivering: bool = False
     # Made or reset, and nobody has been told yet.
     is_starting: bool = False
+    # The same of one that was made and stands where its deliver policy has set it.
+    is_new: bool = False
     waits_for_drain: bool = False
+    # A message could not be read; the disk is left alone for a moment.
+    waits_for_disk: bool = False
     # Messages matching and not yet delivered: offered minus taken, see num_pending().
     offered: i64 = 0
     _offered_base: i64 = 0
@@ -109,6 +116,7 @@ class Consumer(TimerOwner):
         self.ack_timer = Timer(self, TIMER_ACK_WAIT)
         self.pull_timer = Timer(self, TIMER_PULLS)
         self.replay_timer = Timer(self, TIMER_REPLAY)
+        self.disk_timer = Timer(self, TIMER_DISK)
         self.view = RecordView()
         self.configure(config)
 
@@ -142,6 +150,17 @@ class Consumer(TimerOwner):
         self.push.configure(config)
         self.lifecycle.configure(config)
         self.update_wants()
+
+    def fail(self, error: Exception) -> None:
+        """Something raised here: what is in memory cannot be trusted, and what is on disk is not touched any more."""
+        if self.deleted:
+            return
+        self.deleted = True
+        self.is_failed = True
+        self.wants_messages = False
+        # What it has not had is kept for it.
+        self.stream.has_offline_readers = True
+        self.broker.casualties.add_consumer(self, error)
 
     # -- counting ----------------------------------------------------------------------------------------------
 
@@ -187,6 +206,12 @@ class Consumer(TimerOwner):
 
     def message_removed(self, seq: i64) -> None:
         """A message this consumer could see has left the stream."""
+        try:
+            self._forget_message(seq)
+        except Exception as error:  # noqa: BLE001 - the message is gone for the others, too
+            self.fail(error)
+
+    def _forget_message(self, seq: i64) -> None:
         if self.first_list and seq in self.first_list[self.first_list_at :]:
             self.first_list = [s for s in self.first_list[self.first_list_at :] if s != seq]
             self.first_list_at = 0
@@ -264,8 +289,10 @@ class Consumer(TimerOwner):
         """The first queued message that may still be delivered; exhausted and vanished ones are settled."""
         store = self.stream.store
         while self.redelivery.queue:
+            # Looked at first: it stays in the queue if it cannot be read.
+            is_there = store.view(self.redelivery.queue[0], self.view)
             seq = self.redelivery.pop()
-            if not store.view(seq, self.view):
+            if not is_there:
                 self.forget_pending(seq, "")
                 continue
             deliveries = self.deliveries_of(seq) + 1
@@ -317,7 +344,7 @@ class Consumer(TimerOwner):
 
     def deliver(self) -> None:
         """Hand out what can be handed out now."""
-        if self._delivering or self.deleted or self.is_starting or self.waits_for_drain:
+        if self._delivering or self.deleted or self.is_starting or self.waits_for_drain or self.waits_for_disk:
             return
         if self.lifecycle.is_paused:
             # For a request that does not wait, there is nothing now.
@@ -329,8 +356,20 @@ class Consumer(TimerOwner):
                 self.push.run()
             else:
                 serving.serve_pulls(self)
+        except OSError as error:
+            self._read_failed(error)
+        except Exception as error:  # noqa: BLE001 - whoever called has others to look after
+            self.fail(error)
         finally:
             self._delivering = False
+
+    def _read_failed(self, error: OSError) -> None:
+        """The next message cannot be read. It is not passed over: whoever waits is told, and it is tried again."""
+        self.stream.read_failed(error)
+        self.pulls.end_all(read_failure(error))
+        self.update_wants()
+        self.waits_for_disk = True
+        self.broker.timers.arm(self.disk_timer, self.broker.now_ns + RETRY_NS)
 
     def resume_after_drain(self) -> None:
         self.waits_for_drain = False
@@ -410,6 +449,12 @@ class Consumer(TimerOwner):
             self.arm_pull_timer()
         elif kind == TIMER_REPLAY:
             self.deliver()
+        elif kind == TIMER_DISK:
+            self.waits_for_disk = False
+            self.deliver()
+
+    def timer_failed(self, error: Exception) -> None:
+        self.fail(error)
 
     def look_at_acks(self) -> None:
         """Waits have changed: look at what is outstanding at the right time again."""

@@ -124,6 +124,7 @@ def restart_at(consumer: Consumer, seq: i64) -> None:
     state.last_delivered_ts_ns = 0
     state.last_ack_ts_ns = 0
     consumer.next_seq = seq
+    consumer.is_new = False
     consumer.settled_seq = 0
     # It may be ahead of the stream now.
     consumer.stream.sort_consumers()

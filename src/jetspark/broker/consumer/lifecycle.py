@@ -85,7 +85,7 @@ class Lifecycle(TimerOwner):
     # -- pause -----------------------------------------------------------------------------------------------------
 
     def pause(self, wanted_ns: int) -> None:
-        """Deliver nothing until then; a time that has passed resumes."""
+        """Deliver nothing until then; a time that has passed resumes, and whoever asked for that lets it deliver."""
         consumer = self._consumer
         until_ns: i64 = bounded_time(wanted_ns)
         now_ns = consumer.broker.now_ns
@@ -99,7 +99,6 @@ class Lifecycle(TimerOwner):
             consumer.broker.timers.cancel(self._pause_timer)
             if was_paused:
                 consumer.announcer.paused(False, ZERO_TIME_NS)
-                consumer.deliver()
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
         consumer = self._consumer
@@ -119,3 +118,6 @@ class Lifecycle(TimerOwner):
             consumer.account.jetstream.delete_consumer(consumer)
         else:
             self._arm_inactive()
+
+    def timer_failed(self, error: Exception) -> None:
+        self._consumer.fail(error)

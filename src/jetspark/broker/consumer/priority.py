@@ -168,3 +168,6 @@ class Pinning(TimerOwner):
     def on_timer(self, kind: int, now_ns: i64) -> None:
         if not self._consumer.deleted:
             self.unpin("timeout")
+
+    def timer_failed(self, error: Exception) -> None:
+        self._consumer.fail(error)

@@ -203,6 +203,12 @@ class PullQueue:
         self.waiting = kept
 
 
+def read_failure(error: OSError) -> bytes:
+    """The end of a request whose messages cannot be read."""
+    reason = (error.strerror or type(error).__name__).encode("utf-8", "replace")
+    return headers.status_block(500, b"Stored Message Cannot Be Read: " + reason, [])
+
+
 def first_target(route: Route) -> Subscription | None:
     """The only subscriber behind an inbox, the usual case; None when there are none or several."""
     if len(route.plain) == 1 and not route.queues:

@@ -257,3 +257,6 @@ class PushFlow(TimerOwner):
         stalled_on = self._flow_subject if is_stalled else b""
         self._send(consumer.heartbeat_block(stalled_on), b"")
         timers.arm(self._heartbeat_timer, now_ns + self.heartbeat_ns)
+
+    def timer_failed(self, error: Exception) -> None:
+        self._consumer.fail(error)

@@ -186,4 +186,4 @@ class SecondThoughts:
         policy = consumer.config.deliver_policy
         if policy == DeliverPolicy.LAST_PER_SUBJECT:
             return consumer.list_until_seq > last_seq
-        return consumer.is_starting and policy == DeliverPolicy.LAST and consumer.next_seq > last_seq
+        return consumer.is_new and policy == DeliverPolicy.LAST and consumer.next_seq > last_seq

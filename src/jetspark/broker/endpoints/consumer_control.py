@@ -33,6 +33,8 @@ def pause(call: ApiCall, names: list[str], rest: str) -> None:
     consumer.config = with_stored_metadata(replace(before, pause_until=kept))
     call.jetstream.save_consumer(consumer, before)
     consumer.lifecycle.pause(until.unix_ns)
+    if not consumer.lifecycle.is_paused:
+        consumer.deliver()
     document = responses.consumer_paused(until.unix_ns, call.broker.now_ns)
     if consumer.log.enabled:
         call.answer_durable(document)

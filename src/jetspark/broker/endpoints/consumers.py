@@ -41,6 +41,7 @@ def put(call: ApiCall, stream_name: str, request: ConsumerCreateRequest) -> None
     """Create or change the consumer, as the request allows."""
     jetstream = call.jetstream
     stream = jetstream.stream(stream_name)
+    jetstream.verify_consumer_free(stream, request.config.durable_name or request.config.name)
     config = check_consumer(request, consumer_context(jetstream, stream))
     name = config.durable_name or config.name or free_name(call, stream)
     consumer = stream.consumers.get(name)
@@ -59,7 +60,7 @@ def put(call: ApiCall, stream_name: str, request: ConsumerCreateRequest) -> None
 def free_name(call: ApiCall, stream: Stream) -> str:
     """A name nobody has, for a consumer whose client gave none."""
     name = call.broker.nuid.short(NAME_SIZE)
-    while name in stream.consumers:
+    while name in stream.consumers or call.jetstream.offline_consumer(stream.name, name) is not None:
         name = call.broker.nuid.short(NAME_SIZE)
     return name
 
@@ -73,17 +74,22 @@ def names(call: ApiCall, names: list[str], rest: str) -> None:
     """CONSUMER.NAMES.<stream>"""
     request = parse_consumers_request(call.body, strict=call.is_strict())
     stream = call.jetstream.stream(names[0])
-    call.answer(responses.consumer_names(listed(stream), request.offset))
+    found = listed(stream) + [offline.name for offline in call.jetstream.offline.consumers(stream.name)]
+    found.sort()
+    call.answer(responses.consumer_names(found, request.offset))
 
 
 def infos(call: ApiCall, names: list[str], rest: str) -> None:
     """CONSUMER.LIST.<stream>"""
     request = parse_consumers_request(call.body, strict=call.is_strict())
     stream = call.jetstream.stream(names[0])
-    found = listed(stream)
+    reasons = {gone.name: gone.reason for gone in call.jetstream.offline.consumers(stream.name)}
+    found = sorted([*listed(stream), *reasons])
     start, end = responses.page(len(found), request.offset, responses.LIST_PAGE_LIMIT)
-    documents = [consumer_fields(stream.consumers[name], is_listed=True) for name in found[start:end]]
-    call.answer(responses.consumer_list(documents, len(found), request.offset))
+    shown = found[start:end]
+    documents = [consumer_fields(stream.consumers[name], is_listed=True) for name in shown if name not in reasons]
+    offline = {name: reasons[name] for name in shown if name in reasons}
+    call.answer(responses.consumer_list(documents, len(found), request.offset, offline))
 
 
 def info(call: ApiCall, names: list[str], rest: str) -> None:
@@ -96,6 +102,11 @@ def info(call: ApiCall, names: list[str], rest: str) -> None:
 def delete(call: ApiCall, names: list[str], rest: str) -> None:
     """CONSUMER.DELETE.<stream>.<consumer>"""
     require_empty_body(call.body)
+    offline = call.jetstream.offline_consumer(names[0], names[1])
+    if offline is not None and names[1] not in call.jetstream.stream(names[0]).consumers:
+        call.jetstream.delete_offline(offline)
+        call.answer_durable(responses.success(responses.CONSUMER_DELETE))
+        return
     consumer: Consumer = call.jetstream.consumer(names[0], names[1])
     call.jetstream.delete_consumer(consumer)
     document = responses.success(responses.CONSUMER_DELETE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jetspark.api.consumer_checks import ConsumerContext
+from jetspark.api.consumer_config import ConsumerConfig
 from jetspark.api.limits import AccountLimits, ServerLimits
 from jetspark.api.stream_checks import StreamContext
 
@@ -43,8 +44,12 @@ def account_limits(jetstream: JetStream) -> AccountLimits:
 def stream_context(jetstream: JetStream) -> StreamContext:
     """All streams of the account, and the limits."""
     accounts = jetstream.broker.accounts.values()
+    # Those that are offline keep their subjects: they may come back.
+    streams = {offline.name: offline.config for offline in jetstream.offline.streams() if offline.config is not None}
+    for name, stream in jetstream.streams.items():
+        streams[name] = stream.config
     return StreamContext(
-        streams={name: stream.config for name, stream in jetstream.streams.items()},
+        streams=streams,
         server_limits=server_limits(jetstream.broker),
         account_limits=account_limits(jetstream),
         reserved_memory_bytes=sum([account.jetstream.reserved(True) for account in accounts]),
@@ -64,9 +69,15 @@ class Listeners:
 
 def consumer_context(jetstream: JetStream, stream: Stream) -> ConsumerContext:
     """The stream's consumers, and the limits."""
+    consumers: dict[str, ConsumerConfig] = {}
+    for offline in jetstream.offline.consumers(stream.name):
+        if offline.consumer_config is not None:
+            consumers[offline.name] = offline.consumer_config
+    for name, consumer in stream.consumers.items():
+        consumers[name] = consumer.config
     return ConsumerContext(
         stream=stream.config,
-        consumers={name: consumer.config for name, consumer in stream.consumers.items()},
+        consumers=consumers,
         server_limits=server_limits(jetstream.broker),
         account_limits=account_limits(jetstream),
         has_interest=Listeners(jetstream.account).has_interest,

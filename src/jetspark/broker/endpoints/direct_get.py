@@ -20,6 +20,7 @@ from jetspark.api.requests import (
 )
 from jetspark.api.timestamps import format_time
 from jetspark.broker.bounds import bounded_sequence, bounded_time
+from jetspark.broker.consumer.pull_queue import read_failure
 from jetspark.protocol import headers
 from jetspark.protocol.subjects import SubjectFilter
 from jetspark.store.view import RecordView
@@ -59,12 +60,16 @@ def receive(jetstream: JetStream, path: bytes, reply: bytes, header: bytes, body
         return True
     # nats-server keeps the headers of this kind whatever was asked.
     answer.with_headers = not request.no_hdr or bool(request.multi_last)
-    if request.multi_last:
-        multi(answer, stream, request)
-    elif request.batch != 0:
-        batch(answer, stream, request)
-    else:
-        single(answer, stream, request)
+    try:
+        if request.multi_last:
+            multi(answer, stream, request)
+        elif request.batch != 0:
+            batch(answer, stream, request)
+        else:
+            single(answer, stream, request)
+    except OSError as error:
+        stream.read_failed(error)
+        answer.send(read_failure(error), b"")
     return True
 
 

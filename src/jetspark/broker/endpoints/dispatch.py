@@ -91,19 +91,36 @@ def receive(jetstream: JetStream, session: Session, verb: bytes, reply: bytes, h
     if endpoint is None:
         return True
     call.response_type = endpoint[0]
+    carry_out(call, endpoint[1], names, rest)
+    return True
+
+
+def carry_out(call: ApiCall, endpoint: Endpoint, names: list[str], rest: str) -> None:
+    """Have a request answered, one way or another."""
     try:
-        if header and not api_level_is_met(headers.find_value(header, REQUIRED_LEVEL)):
+        if call.header and not api_level_is_met(headers.find_value(call.header, REQUIRED_LEVEL)):
             raise make(ErrorCode.REQUIRED_API_LEVEL)
-        if not jetstream.enabled:
+        if not call.jetstream.enabled:
             raise make(ErrorCode.NOT_ENABLED_FOR_ACCOUNT)
-        endpoint[1](call, names, rest)
+        endpoint(call, names, rest)
     except ApiError as error:
         call.fail(error)
-    except (OverflowError, ValueError) as error:
-        # A number that fits the wire and nothing here. The requester must not bring down the others.
-        call.broker.notices.append(f"Request {subject} refused: {error}")
+    except OSError as error:
+        fail_reading(call, names, error)
+    except (OverflowError, ValueError, RecursionError) as error:
+        # A number or a nesting that fits the wire and nothing here. The requester must not bring down the others.
+        call.broker.notices.append(f"Request {call.subject} refused: {error}")
         call.fail(make(ErrorCode.BAD_REQUEST))
-    return True
+
+
+def fail_reading(call: ApiCall, names: list[str], error: OSError) -> None:
+    """The disk does not give what the answer needs."""
+    stream = call.jetstream.streams.get(names[0]) if names else None
+    if stream is not None:
+        stream.read_failed(error)
+    else:
+        call.broker.read_failed(f"Request {call.subject} failed", error)
+    call.fail(make(ErrorCode.STREAM_GENERAL, err=f"stored message cannot be read: {error.strerror or error}"))
 
 
 def pull(jetstream: JetStream, session: Session, consumer: Consumer, reply: bytes, header: bytes, body: bytes) -> None:

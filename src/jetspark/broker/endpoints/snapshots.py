@@ -36,6 +36,7 @@ def restore(call: ApiCall, names: list[str], rest: str) -> None:
     """STREAM.RESTORE.<stream>"""
     request = parse_restore_request(call.body, names[0], strict=call.is_strict())
     jetstream = call.jetstream
+    jetstream.verify_stream_free(request.config)
     config = checked_config(jetstream, request.config)
     if config.name in jetstream.streams or jetstream.restores.is_restoring(config.name):
         raise make(ErrorCode.STREAM_NAME_EXIST_RESTORE_FAILED)

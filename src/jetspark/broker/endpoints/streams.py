@@ -17,7 +17,7 @@ from jetspark.api.requests import (
     require_empty_body,
 )
 from jetspark.api.stream_checks import check_new_stream, check_stream_update
-from jetspark.api.stream_config import parse_stream_config_request
+from jetspark.api.stream_config import StreamConfig, parse_stream_config_request
 from jetspark.broker.bounds import bounded_sequence
 from jetspark.broker.endpoints.call import ApiCall
 from jetspark.broker.endpoints.contexts import stream_context
@@ -32,6 +32,7 @@ def create(call: ApiCall, names: list[str], rest: str) -> None:
     """STREAM.CREATE.<stream>; the same again for a stream that is already exactly so."""
     jetstream = call.jetstream
     request = parse_stream_config_request(call.body, strict=call.is_strict())
+    jetstream.verify_stream_free(request.config)
     config = check_new_stream(
         request.config, stream_context(jetstream), subject_name=names[0], pedantic=request.pedantic
     )
@@ -49,6 +50,8 @@ def update(call: ApiCall, names: list[str], rest: str) -> None:
     jetstream = call.jetstream
     request = parse_stream_config_request(call.body, strict=call.is_strict())
     existing = jetstream.streams.get(request.config.name)
+    if existing is None and jetstream.offline_stream(request.config.name) is not None:
+        jetstream.stream(request.config.name)
     config = check_stream_update(
         request.config,
         stream_context(jetstream),
@@ -73,25 +76,38 @@ def infos(call: ApiCall, names: list[str], rest: str) -> None:
     found = matching_names(call.jetstream, request.subject)
     start, end = responses.page(len(found), request.offset, responses.LIST_PAGE_LIMIT)
     documents = []
+    offline: dict[str, str] = {}
+    reasons = {gone.name: gone.reason for gone in call.jetstream.offline.streams()}
     for name in found[start:end]:
-        stream = call.jetstream.streams[name]
-        documents.append(stream_fields(stream, stream_state(stream), is_listed=True))
-    call.answer(responses.stream_list(documents, len(found), request.offset))
+        stream = call.jetstream.streams.get(name)
+        if stream is not None:
+            documents.append(stream_fields(stream, stream_state(stream), is_listed=True))
+        else:
+            offline[name] = reasons[name]
+    call.answer(responses.stream_list(documents, len(found), request.offset, offline))
 
 
 def matching_names(jetstream: JetStream, subject: str) -> list[str]:
     """Names of the streams that could hold a message on this subject or pattern, sorted; all without one."""
-    if not subject:
-        return sorted(jetstream.streams)
-    wanted = subject.encode()
     found: list[str] = []
     for name, stream in jetstream.streams.items():
-        for captured in stream.config.subjects:
-            if collides(wanted, captured.encode()):
-                found.append(name)
-                break
+        if not subject or captures(stream.config, subject):
+            found.append(name)
+    found.extend(
+        offline.name
+        for offline in jetstream.offline.streams()
+        if not subject or (offline.config is not None and captures(offline.config, subject))
+    )
     found.sort()
     return found
+
+
+def captures(config: StreamConfig, subject: str) -> bool:
+    wanted = subject.encode()
+    for captured in config.subjects:
+        if collides(wanted, captured.encode()):
+            return True
+    return False
 
 
 def info(call: ApiCall, names: list[str], rest: str) -> None:
@@ -113,6 +129,11 @@ def info(call: ApiCall, names: list[str], rest: str) -> None:
 def delete(call: ApiCall, names: list[str], rest: str) -> None:
     """STREAM.DELETE.<stream>"""
     require_empty_body(call.body)
+    offline = call.jetstream.offline_stream(names[0])
+    if offline is not None and names[0] not in call.jetstream.streams:
+        call.jetstream.delete_offline(offline)
+        call.answer_durable(responses.success(responses.STREAM_DELETE))
+        return
     stream = call.jetstream.stream(names[0])
     call.jetstream.delete_stream(stream)
     call.answer_about(stream, responses.success(responses.STREAM_DELETE))

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from jetspark.client.aio.consuming import ELECTION_WAIT_S
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetspark.client.arrow_batches import HEADERS, BatchBuilder, ack_frames
 from jetspark.client.core import pull
-from jetspark.client.core.arrow_decode import ColumnSink, close_sink, open_sink
+from jetspark.client.core.arrow_decode import ColumnSink, close_sink, detach_sink, open_sink
 from jetspark.client.core.arrow_pull import BYTES_MAX, RowBuffer
+from jetspark.client.core.arrow_rows import add_rows, rows_as_messages
 from jetspark.client.core.message import MessageCore
 from jetspark.client.core.ordered import OrderCheck
 from jetspark.client.core.pull import PullRequest, meaning, pending_numbers, pull_error
+from jetspark.client.core.silence import Silence
 from jetspark.client.errors import (
     BadOptionError,
     ConnectionClosedError,
@@ -43,12 +45,15 @@ IN_FLIGHT_ROWS = 65536
 FETCH_BYTES_MAX = 512 * 1024 * 1024
 
 
-async def wait_rows(link: Link, sink: ColumnSink, timeout_s: float | None) -> bool:
-    """Until the sink has the rows it is to wake for, or other news. False when the time was over first."""
+async def wait_rows(link: Link, sink: ColumnSink, seen_count: int, timeout_s: float | None) -> bool:
+    """Until the sink has the rows it is to wake for, or other news. False when the time was over first.
+
+    `seen_count` is the inbox's `wake_count` from before the caller looked.
+    """
     signal = link.signal()
     with link.guard:
         inbox = sink.inbox
-        if sink.is_ready() or inbox.queue or inbox.closed:
+        if sink.is_ready() or inbox.queue or inbox.closed or inbox.wake_count != seen_count:
             return True
         inbox.waiters.append(signal.set)
     try:
@@ -80,26 +85,38 @@ class ArrowFetch:
         self._order = order
         self._error: PullError | None = None
         self._done = False
+        # The connection that has the pull; 0 for none.
+        self._epoch = 0
         # A delivery was missed, so nothing after it was kept; only with an order to hold.
         self.has_gap = False
 
     async def run(self, wait_s: float, grace_s: float) -> pyarrow.RecordBatch:
         """Pull, and wait until the batch is full, the request is over, or the time is."""
-        link = self._link
+        link, leftovers = self._link, self._consumer._leftovers
         self._expires_s = link.now() + wait_s
+        has_waited = await leftovers.settle(self._wanted, self._expires_s)
         with link.guard:
             self._sink = sink = open_sink(link.core, link)
+            self._consumer.mark(sink.inbox)
             sink.wake_rows, sink.wake_bytes = self._wanted, 2 * FETCH_BYTES_MAX
             sink.wants_headers = HEADERS in self._builder.names
             if self._order is not None:
                 sink.ordered, sink.consumer_sequence = True, self._order.consumer_sequence
-        self._epoch = link.core.epoch
+            add_rows(sink, leftovers.take(self._wanted))
         try:
-            self._send()
+            if sink.rows < self._wanted:
+                if has_waited:
+                    self._pull_again()
+                else:
+                    self._send()
             await self._collect(self._expires_s + grace_s)
-        finally:
+        except BaseException:
+            # Cancelled half way: what has come belongs to the next fetch.
             with link.guard:
-                close_sink(link.core, sink)
+                leftovers.add(rows_as_messages(link.core, sink))
+            raise
+        finally:
+            self._close()
         if self._request.group:
             self._consumer.saw_pin(self._request.group, sink.first_header)
         self.has_gap = sink.has_gap
@@ -109,15 +126,24 @@ class ArrowFetch:
             raise self._error
         return self._builder.build(sink.take_columns())
 
+    def _close(self) -> None:
+        """What comes from here on is for the next fetch."""
+        link, sink = self._link, self._sink
+        with link.guard:
+            detach_sink(link.core, sink)
+        is_over = self._done or sink.has_gap or sink.rows >= self._wanted
+        self._consumer._leftovers.leave(sink.inbox, is_over)
+
     def _send(self) -> None:
         consumer, request = self._consumer, self._request
         body = request.body(self._wanted - self._sink.rows, self._max_bytes, consumer.pin_id(request.group))
-        self._link.publish(consumer._next_subject, self._sink.inbox.subject, b"", body)
+        self._epoch = self._link.pull(consumer._next_subject, self._sink.inbox, body)
 
     async def _collect(self, deadline_s: float) -> None:
         link, sink = self._link, self._sink
         heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
         while True:
+            seen_count = sink.inbox.wake_count
             while sink.inbox.queue and not self._done:
                 self._on_status(sink.inbox.queue.popleft())
             if self._done or sink.rows >= self._wanted or sink.has_gap:
@@ -130,13 +156,14 @@ class ArrowFetch:
             if link.is_up and link.core.epoch != self._epoch:
                 self._pull_again()
             wait_s = min(left_s, heartbeat_s) if heartbeat_s and link.is_up else left_s
-            if not await wait_rows(link, sink, wait_s) and wait_s < left_s:
+            if not await wait_rows(link, sink, seen_count, wait_s) and wait_s < left_s:
                 self._error = HeartbeatMissedError(0, f"nothing heard for {heartbeat_s:g} s")
                 return
 
     def _pull_again(self) -> None:
-        """The server has forgotten the request: ask for what is missing, in the time that is left."""
-        self._epoch = self._link.core.epoch
+        """Time has passed without a pull, or the connection is another one: ask for what is missing, in the time that
+        is left.
+        """
         left_ns = int((self._expires_s - self._link.now()) * 1e9)
         if left_ns <= 0:
             self._done = True
@@ -188,6 +215,8 @@ class ArrowConsuming:
         self._ready: deque[pyarrow.RecordBatch] = deque()
         self._counted_rows = 0
         self._counted_bytes = 0
+        self._taken_rows = 0
+        self._silence = Silence(2 * request.heartbeat_ns / 1e9, self._link.now())
         self._first_row_s = 0.0
         self._stopped = False
         self._error: BaseException | None = None
@@ -201,7 +230,7 @@ class ArrowConsuming:
         """The columns of every batch."""
         return self._builder.schema
 
-    def __aiter__(self) -> ArrowConsuming:
+    def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> pyarrow.RecordBatch:
@@ -220,6 +249,7 @@ class ArrowConsuming:
     async def _advance(self) -> None:
         """One step: look at statuses, ask for more, cut a batch, or wait."""
         link, sink = self._link, self._sink
+        seen_count = sink.inbox.wake_count
         while sink.inbox.queue and not self._stopped:
             await self._on_status(sink.inbox.queue.popleft())
         if self._stopped:
@@ -235,7 +265,7 @@ class ArrowConsuming:
         if self._is_due():
             self._cut()
             return
-        await self._wait()
+        await self._wait(seen_count)
 
     def _is_due(self) -> bool:
         rows = self._sink.rows
@@ -248,19 +278,22 @@ class ArrowConsuming:
             return True
         return self._link.now() >= self._first_row_s + self._linger_s
 
-    async def _wait(self) -> None:
+    async def _wait(self, seen_count: int) -> None:
         link, sink = self._link, self._sink
-        heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
-        # While disconnected the heartbeat rests: the wait ends with the reconnect.
-        wait_s = heartbeat_s if link.is_up else None
         sink.wake_rows = self._batch_rows if sink.rows else 1
-        is_lingering = sink.rows > 0
-        if is_lingering:
-            wait_s = max(0.0, self._first_row_s + self._linger_s - link.now())
-        epoch = link.core.epoch
-        heard = await wait_rows(link, sink, wait_s)
-        if not heard and not is_lingering and link.is_up and link.core.epoch == epoch:
-            await self._missed_heartbeat(heartbeat_s)
+        linger_s = max(0.0, self._first_row_s + self._linger_s - link.now()) if sink.rows else None
+        silence, epoch = self._silence, link.core.epoch
+        # While disconnected silence does not count: the wait ends with the reconnect.
+        wait_s = silence.wait_s(link.now(), self._arrived_count(), linger_s) if link.is_up else linger_s
+        if await wait_rows(link, sink, seen_count, wait_s) or not link.is_up or link.core.epoch != epoch:
+            return
+        if silence.is_over(link.now(), self._arrived_count()):
+            self._silence.restart(link.now(), self._arrived_count())
+            await self._missed_heartbeat(silence.limit_s)
+
+    def _arrived_count(self) -> int:
+        """Everything that has come so far, rows and statuses."""
+        return self._sink.inbox.delivered_count + self._taken_rows + self._sink.rows
 
     def _cut(self) -> None:
         """Make batches of the rows there are."""
@@ -268,6 +301,7 @@ class ArrowConsuming:
         with link.guard:
             self._settle()
             columns = sink.take_columns()
+            self._taken_rows += columns.rows
             self._counted_rows = self._counted_bytes = 0
             header, sink.first_header = sink.first_header, b""
         self._first_row_s = 0.0
@@ -296,8 +330,9 @@ class ArrowConsuming:
             return
         batch, max_bytes = self._buffer.next_request(self._rows_left())
         if batch:
+            self._silence.restart(link.now(), self._arrived_count())
             body = self._request.body(batch, max_bytes, consumer.pin_id(self._request.group))
-            link.publish(consumer._next_subject, self._sink.inbox.subject, b"", body)
+            link.pull(consumer._next_subject, self._sink.inbox, body)
 
     # When things go wrong.
 
@@ -355,7 +390,7 @@ class ArrowConsuming:
         self._ready.clear()
         await self._finish(None)
 
-    async def __aenter__(self) -> ArrowConsuming:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jetspark.client.core.ack_tally import STORED, close_tally, open_tally
 from jetspark.client.core.denials import SUBSCRIPTION, Denial
 from jetspark.client.core.frames import block_frames
+from jetspark.client.core.outbound import unsent_error, withdraw_block
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import PublishDeniedError, PublishError, PublishTimeoutError, PublishUnknownError
 
@@ -65,12 +66,19 @@ class PublishBlock:
                     tally.waiters.append(signal.set)
                 left_s = deadline_s - link.now()
                 if left_s <= 0 or not await signal.wait(left_s):
-                    missing = tally.count - tally.answered_count
-                    raise PublishTimeoutError(f"no acknowledgement for {missing} messages; they may have been stored")
+                    raise self._late()
         finally:
             if not link.is_closed:
                 with link.guard:
                     close_tally(link.core, tally)
+
+    def _late(self) -> PublishTimeoutError:
+        link, tally = self._link, self._tally
+        missing = tally.count - tally.answered_count
+        with link.guard:
+            if withdraw_block(link.core, tally.prefix):
+                return unsent_error(f"{missing} messages were not sent in time, and are not stored")
+        return PublishTimeoutError(f"no acknowledgement for {missing} messages; they may have been stored")
 
 
 def denied(denial: Denial) -> PublishError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jetspark.client.aio.arrow import BATCH_ROWS, ArrowConsuming, ArrowFetch, ack_rows
 from jetspark.client.aio.consuming import Consuming
 from jetspark.client.aio.fetching import GRACE_S, Batch, Each, Fetch
+from jetspark.client.aio.leftovers import Leftovers
 from jetspark.client.aio.msg import Msg
 from jetspark.client.arrow_batches import BatchBuilder
 from jetspark.client.configs import wire_time
@@ -44,7 +44,7 @@ class Consumer:
         self._link = stream.jetstream._link
         self._next_subject = f"{self._jetstream.api_prefix}.CONSUMER.MSG.NEXT.{stream.name}.{info.name}"
         self._pin_ids: dict[str, str] = {}
-        self._leftovers: deque[Msg] = deque()
+        self._leftovers: Leftovers = Leftovers(self._link)
         # By group: one handle may consume for several.
         self._on_pinned: dict[str, Callable[[str], Any] | None] = {}
         self._on_unpinned: dict[str, Callable[[], Any] | None] = {}
@@ -87,6 +87,7 @@ class Consumer:
 
         An empty list is not an error. With `no_wait` you get only what is there now. With both limits, a message that
         does not fit into `max_bytes` ends the batch. `fetch_each` gives you the messages one by one as they arrive.
+        If the call is cancelled, messages that were already sent come with the next fetch of this object.
         """
         request = self._request(expires, idle_heartbeat, group, min_pending, min_ack_pending, priority)
         fetch, wait_s = self._fetch(request, max_messages, max_bytes, seconds(expires), no_wait)

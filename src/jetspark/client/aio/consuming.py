@@ -1,7 +1,7 @@
 """Consuming without end: one subscription, a buffer that refills, and the rules for when things go wrong.
 
 All decisions are made where messages are taken, not where they arrive: a status is handled when its turn comes, and
-the buffer refills as it is used. Waiting is done with the heartbeat as the limit, so no timer runs on its own.
+the buffer refills as it is used. Silence is noticed where messages are waited for, so no timer runs on its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from jetspark.client.aio.waiting import call
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetspark.client.core import pull
 from jetspark.client.core.pull import PullBuffer, PullRequest, meaning, pending_numbers, pull_error
+from jetspark.client.core.silence import Silence
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
     BadOptionError,
@@ -57,11 +58,12 @@ class Consuming:
         self._error: BaseException | None = None
         link = self._link
         with link.guard:
-            self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            self._inbox = link.core.add_pull_inbox(link)
             consumer.mark(self._inbox)
             self._epoch = link.core.epoch
             link.receivers.add(self)
         self._queue: Any = self._inbox.queue
+        self._silence = Silence(2 * request.heartbeat_ns / 1e9, link.now())
         self._begin()
         self._worker = link.spawn(self._run_callback) if callback is not None else None
 
@@ -98,6 +100,7 @@ class Consuming:
         if self._callback is not None:
             raise BadOptionError("this consume has a callback, which gets the messages")
         deadline_s = None if timeout is None else self._link.now() + seconds(timeout)
+        has_waited = False
         while True:
             if self._queue and not self._stopped:
                 message: Msg = self._queue.popleft()
@@ -105,8 +108,9 @@ class Consuming:
                     return message
                 continue
             left_s = None if deadline_s is None else deadline_s - self._link.now()
-            if left_s is not None and left_s <= 0:
+            if left_s is not None and left_s <= 0 and has_waited:
                 return None
+            has_waited = True
             try:
                 await self._wait(left_s)
             except StopAsyncIteration:
@@ -134,6 +138,7 @@ class Consuming:
     async def _wait(self, limit_s: float | None = None) -> None:
         """Until there is something to take. Raises when nothing more will come."""
         link, inbox = self._link, self._inbox
+        seen_count = inbox.wake_count
         if self._stopped:
             if self._error is not None:
                 error, self._error = self._error, None
@@ -145,15 +150,13 @@ class Consuming:
         if link.is_up and link.core.epoch != self._epoch:
             await self._resume()
             return
-        heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
-        # While disconnected the heartbeat rests: the wait ends with the reconnect.
-        wait_s = heartbeat_s if link.is_up else None
-        if limit_s is not None and (wait_s is None or limit_s < wait_s):
-            wait_s = limit_s
-        epoch = link.core.epoch
-        heard = await link.wait_inbox(inbox, wait_s)
-        if not heard and wait_s == heartbeat_s and link.is_up and link.core.epoch == epoch:
-            await self._missed_heartbeat(heartbeat_s)
+        silence, epoch = self._silence, link.core.epoch
+        # While disconnected silence does not count: the wait ends with the reconnect.
+        wait_s = silence.wait_s(link.now(), inbox.delivered_count, limit_s) if link.is_up else limit_s
+        if await link.wait_inbox(inbox, seen_count, wait_s) or not link.is_up or link.core.epoch != epoch:
+            return
+        if silence.is_over(link.now(), inbox.delivered_count):
+            await self._missed_heartbeat(silence.limit_s)
 
     async def _missed_heartbeat(self, heartbeat_s: float) -> None:
         error = HeartbeatMissedError(0, f"nothing heard of consumer {self._consumer.name} for {heartbeat_s:g} s")
@@ -176,6 +179,10 @@ class Consuming:
         except JetsparkError as error:
             # Not allowed to ask, or no answer yet: that says nothing about the consumer.
             log.debug("could not ask for consumer %s after a reconnect: %s", self._consumer.name, error)
+        except BaseException:
+            # Cancelled: whoever waits next does all this.
+            self._epoch = 0
+            raise
         if self._buffer.wants():
             self._pull()
 
@@ -204,12 +211,15 @@ class Consuming:
             self._pull()
 
     def _pull(self) -> None:
-        if self._inbox.closed or self._draining or not self._link.is_up:
+        link = self._link
+        # On a connection that is new to us everything is asked for again: see `_resume`.
+        if self._inbox.closed or self._draining or not link.is_up or link.core.epoch != self._epoch:
             return
+        self._silence.restart(link.now(), self._inbox.delivered_count)
         consumer = self._consumer
         batch, max_bytes = self._buffer.next_request()
         body = self._request.body(batch, max_bytes, consumer.pin_id(self._request.group))
-        self._link.publish(consumer._next_subject, self._inbox.subject, b"", body)
+        link.pull(consumer._next_subject, self._inbox, body)
 
     # The end.
 

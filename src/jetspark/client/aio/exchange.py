@@ -12,6 +12,7 @@ from jetspark.client.aio.waiting import Guard, Signal
 from jetspark.client.core import connection as states
 from jetspark.client.core.connection import ConnectionCore
 from jetspark.client.core.options import ConnectOptions
+from jetspark.client.core.outbound import withdraw
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.routes import Inbox
 from jetspark.client.errors import (
@@ -53,11 +54,15 @@ class Exchange:
             pending.wake = signal.set
         return await signal.wait(timeout_s)
 
-    async def wait_inbox(self, inbox: Inbox, timeout_s: float | None) -> bool:
-        """Wait until an inbox has news: a message, its end, or a change of the connection. False: time over."""
+    async def wait_inbox(self, inbox: Inbox, seen_count: int, timeout_s: float | None) -> bool:
+        """Wait until an inbox has news: a message, its end, or a change of the connection. False: time over.
+
+        `seen_count` is the inbox's `wake_count` from before the caller looked at inbox and connection: what another
+        thread has changed since is news, too.
+        """
         signal = self.signal()
         with self.guard:
-            if inbox.queue or inbox.closed:
+            if inbox.queue or inbox.closed or inbox.wake_count != seen_count:
                 return True
             inbox.waiters.append(signal.set)
         try:
@@ -80,9 +85,15 @@ class Exchange:
             if not pending.done:
                 with self.guard:
                     self.core.requests.waiting.pop(token, None)
+                    withdraw(self.core, pending.frame)
         if pending.error is not None:
             raise pending.error
         return pending.value
+
+    def pull(self, subject: str, inbox: Inbox, body: bytes, reply: bytes = b"") -> int:
+        """Make a pull on this connection; its epoch, 0 when there is no connection. It is not sent later."""
+        with self.guard:
+            return self.core.pull(subject, inbox, body, reply)
 
     async def flush(self, timeout_s: float) -> None:
         """Wait until the server has read everything sent so far."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jetspark.client.aio.msg import Msg
 from jetspark.client.core import pull
 from jetspark.client.core.pull import PullRequest, meaning, pull_error
+from jetspark.client.core.routes import Inbox
 from jetspark.client.errors import ConnectionClosedError, HeartbeatMissedError, PullError, PullLimitError
 
 if TYPE_CHECKING:
@@ -68,26 +69,23 @@ class Fetch:
         self._is_begun = False
         self._is_left = False
         self._deadline_s = 0.0
+        # Only when something is asked for.
+        self._inbox: Inbox | None = None
         self._done = False
+        # The connection that has the pull; 0 for none.
+        self._epoch = 0
 
     async def run(self, wait_s: float) -> Batch:
         """Pull, and wait until the batch is full, the request is over, or the time is."""
-        self._take_leftovers()
-        if len(self._batch) >= self._wanted:
-            return self._batch
-        deadline_s = self._link.now() + wait_s
-        self._open()
-        finished = False
         try:
-            self._send()
-            while await self._step(deadline_s):
+            await self._begin(wait_s)
+            while await self._step():
                 pass
-            finished = True
-        finally:
-            self._close()
-            if not finished:
-                # Cancelled half way: what has come belongs to the next fetch.
-                self._consumer._leftovers.extend(self._batch)
+        except BaseException:
+            # Cancelled half way: what has come belongs to the next fetch.
+            self.leave()
+            raise
+        self._close()
         if self._batch.error is not None and not self._batch:
             raise self._batch.error
         return self._batch
@@ -97,11 +95,11 @@ class Fetch:
         if self._is_left:
             return None
         batch = self._batch
-        if not self._is_begun:
-            self._begin(wait_s)
         try:
+            if not self._is_begun:
+                await self._begin(wait_s)
             while not batch and self._goes_on:
-                self._goes_on = self._given < self._wanted and await self._step(self._deadline_s)
+                self._goes_on = self._given < self._wanted and await self._step()
         except BaseException:
             self.leave()
             raise
@@ -114,71 +112,74 @@ class Fetch:
             raise batch.error
         return None
 
-    def _begin(self, wait_s: float) -> None:
+    async def _begin(self, wait_s: float) -> None:
+        """Take what others left, and ask for the rest."""
+        link, leftovers = self._link, self._consumer._leftovers
+        self._deadline_s = link.now() + wait_s
+        has_waited = await leftovers.settle(self._wanted, self._deadline_s)
         self._is_begun = True
-        self._take_leftovers()
-        self._deadline_s = self._link.now() + wait_s
-        self._open()
-        if len(self._batch) < self._wanted:
+        self._batch.extend(leftovers.take(self._wanted))
+        if len(self._batch) >= self._wanted:
+            return
+        with link.guard:
+            self._inbox = link.core.add_pull_inbox(link)
+            self._consumer.mark(self._inbox)
+        if has_waited:
+            self._pull_again()
+        else:
             self._send()
 
     def leave(self) -> None:
         """No more is taken: what has come is for the next fetch."""
         if self._is_begun and not self._is_left:
+            self._consumer._leftovers.add(self._batch)
             self._close()
-            self._take_queued()
-            self._consumer._leftovers.extend(self._batch)
         self._is_left = True
 
-    def _take_leftovers(self) -> None:
-        leftovers = self._consumer._leftovers
-        while leftovers and len(self._batch) < self._wanted:
-            self._batch.append(leftovers.popleft())
-
-    def _open(self) -> None:
-        link = self._link
-        with link.guard:
-            self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
-            self._consumer.mark(self._inbox)
-        self._epoch = link.core.epoch
-
     def _close(self) -> None:
-        with self._link.guard:
-            self._link.core.remove_route(self._inbox)
+        if self._inbox is not None:
+            is_over = self._done or self._given + len(self._batch) >= self._wanted
+            self._consumer._leftovers.leave(self._inbox, is_over)
 
     def _send(self) -> None:
         consumer = self._consumer
         missing = self._wanted - self._given - len(self._batch)
         body = self._request.body(missing, self._max_bytes, consumer.pin_id(self._request.group))
-        self._link.publish(consumer._next_subject, self._inbox.subject, b"", body)
+        assert self._inbox is not None
+        self._epoch = self._link.pull(consumer._next_subject, self._inbox, body)
 
-    async def _step(self, deadline_s: float) -> bool:
+    async def _step(self) -> bool:
         """Take what has come, or wait for it. False when the fetch is over."""
         link, inbox, batch = self._link, self._inbox, self._batch
+        if inbox is None:
+            return False
+        seen_count = inbox.wake_count
         heartbeat_s = 2 * self._request.heartbeat_ns / 1e9
         had = len(batch)
-        self._take_queued()
+        self._take_queued(inbox.queue)
         if self._done or len(batch) + self._given >= self._wanted:
             return False
         if len(batch) > had:
             return True
         if inbox.closed:
             raise ConnectionClosedError("the connection is closed")
-        left_s = deadline_s - link.now()
+        left_s = self._deadline_s - link.now()
         if left_s <= 0:
             return False
         if link.is_up and link.core.epoch != self._epoch:
-            self._pull_again(deadline_s)
+            self._pull_again()
         wait_s = min(left_s, heartbeat_s) if heartbeat_s and link.is_up else left_s
-        if not await link.wait_inbox(inbox, wait_s) and wait_s < left_s:
+        if not await link.wait_inbox(inbox, seen_count, wait_s) and wait_s < left_s:
             self._batch.error = HeartbeatMissedError(0, f"nothing heard for {heartbeat_s:g} s")
             return False
         return not self._done
 
-    def _pull_again(self, deadline_s: float) -> None:
-        """The server has forgotten the request: ask for what is missing, in the time that is left."""
-        self._epoch = self._link.core.epoch
-        left_ns = int((deadline_s - GRACE_S - self._link.now()) * 1e9)
+    def _pull_again(self) -> None:
+        """Time has passed without a pull, or the connection is another one: ask for what is missing, in the time that
+        is left.
+        """
+        grace_s = 0.0 if self._request.no_wait else GRACE_S
+        left_ns = int((self._deadline_s - grace_s - self._link.now()) * 1e9)
         if left_ns <= 0:
             self._done = True
             return
@@ -188,9 +189,8 @@ class Fetch:
             self._request.heartbeat_ns = 0
         self._send()
 
-    def _take_queued(self) -> None:
+    def _take_queued(self, queue: Any) -> None:
         """Everything that has come, in one go."""
-        queue: Any = self._inbox.queue
         batch, wanted = self._batch, self._wanted - self._given
         group = self._request.group
         while queue and len(batch) < wanted:

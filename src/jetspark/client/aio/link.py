@@ -474,6 +474,7 @@ class Link(Exchange):
         self._wire = None
         # What waited to be sent is sent by the other process: here nobody can say that it is not stored.
         self.core.out = []
+        self.core.acks.held = []
         self.core.close(ConnectionLostError("the process was forked"))
 
 

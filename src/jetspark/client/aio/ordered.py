@@ -348,10 +348,11 @@ class OrderedConsuming(Consuming):
                 # Stopped or drained meanwhile.
                 return
             link.core.remove_route(self._inbox)
-            self._inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            self._inbox = link.core.add_pull_inbox(link)
             self._inbox.ack_none = True
         self._queue = self._inbox.queue
         self._buffer.forget()
+        self._made = False
         try:
             await self._consumer.make_again()
         except (StreamNotFoundError, ConsumerNotFoundError) as error:

@@ -88,6 +88,7 @@ class OrderedSubscription(PushSubscription):
         self._info = made.cached_info
         self._position.begin(self._info.delivered.stream_seq if self._info.config.deliver_policy == "new" else 0)
         self._epoch = epoch
+        self._restart_silence()
         self._in_doubt = False
         self._deletes_consumer = True
 

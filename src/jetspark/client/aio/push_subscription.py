@@ -13,6 +13,7 @@ from jetspark.client.aio.waiting import call
 from jetspark.client.api_errors import ConsumerNotFoundError, StreamNotFoundError
 from jetspark.client.core.push_status import PushStatus, push_error
 from jetspark.client.core.routes import Inbox
+from jetspark.client.core.silence import Silence
 from jetspark.client.core.subscribe_checks import Wanted
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
@@ -65,7 +66,7 @@ class PushSubscription:
         self._callback = callback
         self._deletes_consumer = deletes_consumer
         self._draining = False
-        self._alarm_s = heartbeat_alarm * info.config.idle_heartbeat / 1e9
+        self._silence = Silence(heartbeat_alarm * info.config.idle_heartbeat / 1e9, self._link.now())
         self._status = PushStatus(checks_gaps=not wanted.queue)
         if info.config.deliver_policy == DeliverPolicy.NEW:
             # What "new" meant when it was made; made again later it would leave something out.
@@ -110,6 +111,7 @@ class PushSubscription:
         return await self._next(None if timeout is None else self._link.now() + seconds(timeout))
 
     async def _next(self, deadline_s: float | None) -> Msg | None:
+        has_waited = False
         while True:
             # Looked up each time: an ordered subscription changes its inbox on the way.
             queue: Any = self._inbox.queue
@@ -123,28 +125,38 @@ class PushSubscription:
                     await self._remove_drained()
                 raise SubscriptionClosedError(f"the subscription to {self._wanted.subject} has ended")
             left_s = None if deadline_s is None else deadline_s - self._link.now()
-            if left_s is not None and left_s <= 0:
+            if left_s is not None and left_s <= 0 and has_waited:
                 return None
+            has_waited = True
             await self._wait(left_s)
 
     async def _wait(self, left_s: float | None) -> None:
         """Until there is something to look at, with the alarm for a silent server."""
-        link = self._link
+        link, inbox = self._link, self._inbox
+        seen_count = inbox.wake_count
         if self._is_gone:
             self._is_gone = False
             await self._replace_consumer()
             return
         if link.is_up and link.core.epoch != self._epoch:
             self._came_back()
-        alarm_s = self._alarm_s if self._alarm_s and link.is_up else None
-        wait_s = left_s if alarm_s is None or (left_s is not None and left_s < alarm_s) else alarm_s
-        if not await link.wait_inbox(self._inbox, wait_s) and wait_s == alarm_s and link.is_up:
+        silence, epoch = self._silence, link.core.epoch
+        # While disconnected silence does not count: the wait ends with the reconnect.
+        wait_s = silence.wait_s(link.now(), inbox.delivered_count, left_s) if link.is_up else left_s
+        if await link.wait_inbox(inbox, seen_count, wait_s) or not link.is_up or link.core.epoch != epoch:
+            return
+        if silence.is_over(link.now(), inbox.delivered_count):
+            self._restart_silence()
             await self._missed_heartbeat()
+
+    def _restart_silence(self) -> None:
+        self._silence.restart(self._link.now(), self._inbox.delivered_count)
 
     def _came_back(self) -> None:
         """Nobody says unasked whether the consumer has outlived the time without a connection."""
         link = self._link
         self._epoch = link.core.epoch
+        self._restart_silence()
         link.spawn(self._ask_for_consumer, self._epoch)
 
     async def _ask_for_consumer(self, epoch: int) -> None:
@@ -196,6 +208,7 @@ class PushSubscription:
                 self._end(ConsumerDeletedError(409, f"{gone}, and could not be made again: {error}"))
         else:
             self._info = made.cached_info
+            self._restart_silence()
 
     def _end(self, error: ConsumerDeletedError) -> None:
         self._deletes_consumer = False
@@ -206,10 +219,8 @@ class PushSubscription:
             raise error
 
     async def _missed_heartbeat(self) -> None:
-        silence_s = self._alarm_s
-        self._link.report(
-            HeartbeatMissedError(0, f"nothing heard of consumer {self.consumer_name} for {silence_s:g} s")
-        )
+        limit_s = self._silence.limit_s
+        self._link.report(HeartbeatMissedError(0, f"nothing heard of consumer {self.consumer_name} for {limit_s:g} s"))
 
     def _is_for_user(self, message: Msg) -> bool:
         """A message's turn has come: True when it is the user's, else it has been dealt with."""
@@ -225,7 +236,7 @@ class PushSubscription:
                 gap = status.on_heartbeat(block)
                 if gap is not None:
                     self._link.report(gap)
-            answer = status.to_answer(message.reply_bytes, block)
+            answer = status.to_answer(message.reply_bytes, block, self._link.core.epoch)
             if answer:
                 self._link.send(b"PUB %b 0\r\n\r\n" % answer)
             return False

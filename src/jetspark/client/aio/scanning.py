@@ -83,6 +83,7 @@ class OrderedArrowConsuming(ArrowConsuming):
             move_sink(link.core, sink, link)
             self._ordered._position.move(sink.last_sequence, 0)
         self._epoch = link.core.epoch
+        self._is_made = False
         try:
             await self._ordered.make_again()
         except (StreamNotFoundError, ConsumerNotFoundError) as error:
@@ -245,12 +246,15 @@ class ArrowScan(OrderedArrowConsuming):
     def _is_due(self) -> bool:
         return self._sink.rows >= self._batch_rows or self._sink.size >= self._sink.wake_bytes
 
-    async def _wait(self) -> None:
+    async def _wait(self, seen_count: int) -> None:
         link, sink = self._link, self._sink
         sink.wake_rows = self._batch_rows
-        epoch, before = link.core.epoch, sink.rows
-        heard = await wait_rows(link, sink, 2 * HEARTBEAT_NS / 1e9 if link.is_up else None)
-        if not heard and link.is_up and link.core.epoch == epoch and sink.rows == before:
+        silence, epoch = self._silence, link.core.epoch
+        wait_s = silence.wait_s(link.now(), self._arrived_count(), None) if link.is_up else None
+        if await wait_rows(link, sink, seen_count, wait_s) or not link.is_up or link.core.epoch != epoch:
+            return
+        if silence.is_over(link.now(), self._arrived_count()):
+            silence.restart(link.now(), self._arrived_count())
             self._is_made = False
 
     async def _check_heartbeat(self, message: MessageCore) -> None:
@@ -346,13 +350,14 @@ class ArrowScan(OrderedArrowConsuming):
             subject = f"{stream.jetstream.api_prefix}.DIRECT.GET.{stream.name}"
             link.publish(subject, inbox.subject, b"", msgspec.json.encode(document))
             while True:
+                seen_count = inbox.wake_count
                 left_s = deadline_s - link.now()
                 if link.is_closed:
                     raise ConnectionClosedError("the connection is closed")
                 if not inbox.queue and (left_s <= 0 or link.core.epoch != epoch or not link.is_up):
                     return None
                 if not inbox.queue:
-                    await link.wait_inbox(inbox, left_s)
+                    await link.wait_inbox(inbox, seen_count, left_s)
                     continue
                 message: Any = inbox.queue.popleft()
                 if message.status_code:

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from jetspark.client.core.connection import ConnectionCore
 from jetspark.client.core.denials import PUBLISH, Denial
-from jetspark.client.core.message import MessageCore, status_code
+from jetspark.client.core.message import MessageCore, says, status_code
 from jetspark.client.core.routes import Inbox
 from jetspark.protocol.client_parser import FrameSink
 from jetspark.protocol.subjects import is_at
@@ -64,13 +64,14 @@ class AckTally(Inbox):
         if place >= self.count or self.outcomes[place] != WAITING:
             return
         self.answered_count += 1
-        if (header and status_code(header) == 503) or b'"error"' in data or b'"seq"' not in data:
+        is_unheard = header != b"" and status_code(header) == 503
+        if is_unheard or b'"seq"' not in data or (b'"error"' in data and says(data, "error")):
             self.outcomes[place] = REFUSED
-            self.refusals.append((place, b"" if header and status_code(header) == 503 else data))
+            self.refusals.append((place, b"" if is_unheard else data))
         else:
             self.outcomes[place] = STORED
             self.keep_last(data, 0, len(data))
-            if b'"duplicate"' in data:
+            if b'"duplicate"' in data and says(data, "duplicate"):
                 self.duplicate_count += 1
             elif not self.usual:
                 self.usual = usual_part(data)

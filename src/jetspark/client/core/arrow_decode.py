@@ -451,7 +451,7 @@ def _is_acknowledgement(reply: bytes) -> bool:
 
 def open_sink(core: ConnectionCore, owner: object) -> ColumnSink:
     """Subscribe to a new inbox whose messages become rows."""
-    inbox = core.add_inbox(core.new_inbox_subject(), b"", owner)
+    inbox = core.add_pull_inbox(owner)
     sink = ColumnSink(inbox)
     core.parser.sinks.append(sink)
     return sink
@@ -460,11 +460,16 @@ def open_sink(core: ConnectionCore, owner: object) -> ColumnSink:
 def move_sink(core: ConnectionCore, sink: ColumnSink, owner: object) -> None:
     """Leave the old inbox for a new one: nothing of the old consumer can be taken for the new one's."""
     core.remove_route(sink.inbox)
-    sink.restart(core.add_inbox(core.new_inbox_subject(), b"", owner))
+    sink.restart(core.add_pull_inbox(owner))
+
+
+def detach_sink(core: ConnectionCore, sink: ColumnSink) -> None:
+    """From here on messages go to the inbox."""
+    if sink in core.parser.sinks:
+        core.parser.sinks.remove(sink)
 
 
 def close_sink(core: ConnectionCore, sink: ColumnSink) -> None:
     """Unsubscribe. The rows that came can still be taken."""
-    if sink in core.parser.sinks:
-        core.parser.sinks.remove(sink)
+    detach_sink(core, sink)
     core.remove_route(sink.inbox)

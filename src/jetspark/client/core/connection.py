@@ -21,7 +21,9 @@ import msgspec
 from jetspark.client.core.denials import Denial
 from jetspark.client.core.frames import PING, PONG, FrameMaker, SubjectBook
 from jetspark.client.core.message import MessageCore
+from jetspark.client.core.outbound import give_up
 from jetspark.client.core.pending import Pending
+from jetspark.client.core.resend import hold, release
 from jetspark.client.core.routes import AckMux, Inbox, RequestMux, Route
 from jetspark.client.errors import (
     AuthorizationError,
@@ -93,6 +95,10 @@ class ConnectionCore(ClientHandler):
         # Sent when UP, in order.
         self.out: list[bytes] = []
         self.out_bytes: int = 0
+        # Publishes to streams wait for what is decided about earlier ones (see `resend`); or it is closed.
+        self.is_holding: bool = False
+        # Those of them that are for this connection only.
+        self._brief: list[bytes] = []
         self.on_output: Callable[[], None] = _ignore
         self.info_pending = Pending("INFO", b"", 0.0)
         self.up_pending = Pending("CONNECT", b"", 0.0)
@@ -151,13 +157,16 @@ class ConnectionCore(ClientHandler):
                 pending.fail(lost)
         if not was_up:
             return
-        kept = [frame for frame in self.out if frame is not PING]
+        brief = {id(frame) for frame in self._brief}
+        self._brief = []
+        kept = [frame for frame in self.out if frame is not PING and id(frame) not in brief]
         unsent = {id(frame) for frame in kept}
         for token, waiting in list(self.requests.waiting.items()):
             if id(waiting.frame) not in unsent:
                 del self.requests.waiting[token]
                 waiting.fail(lost)
-        self.out = self.acks.connection_lost(unsent) + kept
+        self.out = self.acks.connection_lost(kept)
+        self.is_holding = self.is_holding or len(self.acks.held) > 0
         self.out_bytes = sum([len(frame) for frame in self.out])
         self.wake_inboxes()
 
@@ -177,7 +186,8 @@ class ConnectionCore(ClientHandler):
         for waiting in self.requests.waiting.values():
             waiting.fail(reason)
         self.requests.waiting.clear()
-        self.acks.closed({id(frame) for frame in self.out}, reason)
+        self.is_holding = True
+        self.acks.closed({id(frame) for frame in self.out + self.acks.held}, reason)
         self.out = []
         self.out_bytes = 0
         for route in list(self.routes.values()):
@@ -215,6 +225,8 @@ class ConnectionCore(ClientHandler):
                 frames = self.out
             self.out = []
             self.out_bytes = 0
+            if self._brief:
+                self._brief = []
         else:
             frames = self.control
             self.control = []
@@ -283,8 +295,15 @@ class ConnectionCore(ClientHandler):
         self._pings_unanswered = 0
         self._next_ping_s = 0.0
         for route in self.routes.values():
+            if isinstance(route, Inbox) and route.is_renewed:
+                route.subject = self.new_inbox_subject()
             self.control.append(route.subscribe_frame())
         self.up_pending.resolve(None)
+        if self.is_holding:
+            if self.acks.lost and self.acks.on_lost is not None:
+                self.acks.on_lost()
+            else:
+                release(self)
         self.wake_inboxes()
         self.on_output()
 
@@ -310,11 +329,29 @@ class ConnectionCore(ClientHandler):
         self.send(frame)
         return frame
 
+    def pull(self, subject: str, inbox: Inbox, body: bytes, reply: bytes = b"") -> int:
+        """Queue a pull, answered in an inbox of `add_pull_inbox`; which epoch it is for, 0 when there is no connection.
+
+        It goes to this connection or to none. Whoever sees another epoch asks again: were it kept as well, there would
+        be two, and the messages of one would go to nobody.
+        """
+        if self.state == CLOSED:
+            raise self.closed_error()
+        if self.state != UP:
+            return 0
+        self._brief.append(self.publish(subject, reply or inbox.subject, b"", body))
+        return self.epoch
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much waits to be sent."""
+        return self.out_bytes + self.acks.held_bytes
+
     def _check_can_buffer(self, size: int) -> None:
         if self.state == CLOSED:
             raise self.closed_error()
-        if self.out_bytes + size > self.pending_bytes_max:
-            raise OutboundBufferError(f"disconnected, and {self.out_bytes} bytes already wait to be sent")
+        if self.unsent_bytes + size > self.pending_bytes_max:
+            raise OutboundBufferError(f"disconnected, and {self.unsent_bytes} bytes already wait to be sent")
 
     # Subscriptions.
 
@@ -333,6 +370,16 @@ class ConnectionCore(ClientHandler):
             raise self.closed_error()
         inbox = Inbox(self.new_sid(), subject, queue_group, self.make_message, owner)
         self.add_route(inbox)
+        return inbox
+
+    def add_pull_inbox(self, owner: Any) -> Inbox:
+        """Subscribe for the answers to pulls.
+
+        The subject changes with the connection. A server may remember a pull of the connection before, and would answer
+        it beside the one that is made again; so it finds that nobody listens there.
+        """
+        inbox = self.add_inbox(self.new_inbox_subject(), b"", owner)
+        inbox.is_renewed = True
         return inbox
 
     def add_route(self, route: Route) -> None:
@@ -374,7 +421,8 @@ class ConnectionCore(ClientHandler):
 
     def publish_acked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
         """Publish to a stream; `pending` will get the raw acknowledgement. The token to cancel it by."""
-        if self.state == CLOSED:
+        is_held = self.is_holding
+        if is_held and self.state == CLOSED:
             raise PublishNotSentError(f"{self.closed_error()}; {subject} was not sent and is not stored")
         mux = self.acks
         if not mux.sid:
@@ -382,7 +430,10 @@ class ConnectionCore(ClientHandler):
             self.add_route(mux)
         mux.next_token += 1
         token = b"%d" % mux.next_token
-        pending.frame = self.publish(subject, mux.prefix + token, block, data)
+        reply = mux.prefix + token
+        pending.frame = (
+            hold(self, subject, reply, block, data) if is_held else self.publish(subject, reply, block, data)
+        )
         mux.waiting[token] = pending
         return token
 
@@ -401,7 +452,8 @@ class ConnectionCore(ClientHandler):
     def tick(self, now_s: float, ping_interval_s: float, ping_outstanding_max: int) -> None:
         """Time passes: late acknowledgements fail, a quiet server is asked, a silent one is given up."""
         if self.acks.waiting:
-            self.acks.expire(now_s)
+            for pending in self.acks.expire(now_s):
+                self.acks.fail(pending, give_up(self, pending, " in time"))
         if self.state != UP:
             return
         if self._next_ping_s == 0.0:

@@ -191,3 +191,13 @@ def publish_plain(subject: bytes, reply: bytes, block: bytes, data: bytes) -> by
     if reply:
         return b"PUB %b %b %d\r\n%b\r\n" % (subject, reply, size, data)
     return b"PUB %b %d\r\n%b\r\n" % (subject, size, data)
+
+
+def published_block(frame: bytes) -> bytes:
+    """The header block of a PUB or HPUB frame, without the body; empty when there are no headers."""
+    if not frame.startswith(b"HPUB "):
+        return b""
+    start = frame.index(b"\r\n") + 2
+    # HPUB <subject> [reply] <size of the block> <size of all>
+    size = int(frame[:start].split()[-2])
+    return frame[start : start + size]

@@ -6,8 +6,9 @@ Everything is parsed on demand: most messages are acknowledged without anyone lo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from mypy_extensions import mypyc_attr
 
 from jetspark.client.core.metadata import Metadata, parse_metadata
@@ -106,6 +107,20 @@ def status_text(block: bytes) -> str:
     """The words after the code on a header block's first line."""
     end = block.find(b"\r\n")
     return block[12:end].strip().decode("utf-8", "replace") if end > 12 else ""
+
+
+def says(document: bytes, field: str) -> bool:
+    """Whether a JSON object has this field, with something other than false or null.
+
+    Ask only when the quoted name occurs in it: a value may have the same letters. What is no JSON object says
+    everything, because it is not what was expected.
+    """
+    try:
+        told: dict[str, Any] = msgspec.json.decode(document, type=dict)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return True
+    value = told.get(field)
+    return value is not None and value is not False
 
 
 def nak_body(delay_ns: int) -> bytes:

@@ -15,7 +15,18 @@ from mypy_extensions import mypyc_attr
 class Pending:
     """One outcome: a value or an error, once."""
 
-    __slots__ = ("deadline_s", "done", "error", "frame", "retries_left", "subject", "value", "wake", "was_sent")
+    __slots__ = (
+        "deadline_s",
+        "done",
+        "error",
+        "frame",
+        "retries_left",
+        "sent_s",
+        "subject",
+        "value",
+        "wake",
+        "was_sent",
+    )
 
     def __init__(self, subject: str, frame: bytes, deadline_s: float) -> None:
         self.subject: str = subject
@@ -28,7 +39,9 @@ class Pending:
         self.wake: Callable[[], None] | None = None
         # How often it may be sent again when nobody was there to hear it.
         self.retries_left: int = 0
-        # A connection took it and broke: though it waits to be sent again, it may have arrived.
+        # When it was queued, for one with an id.
+        self.sent_s: float = 0.0
+        # A copy of it may have arrived, though it waits to be sent.
         self.was_sent: bool = False
 
     def resolve(self, value: object) -> None:

@@ -21,6 +21,8 @@ class PushStatus:
         # The furthest: a redelivery does not take it back.
         self.stream_sequence: int = 0
         self._answered: bytes = b""
+        # The connection that took the answer.
+        self._answered_epoch: int = 0
 
     def on_message(self, reply: bytes) -> MessageGapError | None:
         """A message's turn: the gap before it, if there is one."""
@@ -56,18 +58,20 @@ class PushStatus:
         self.consumer_sequence = 0
         self._answered = b""
 
-    def to_answer(self, reply: bytes, block: bytes) -> bytes:
+    def to_answer(self, reply: bytes, block: bytes, epoch: int) -> bytes:
         """The subject to answer a flow control request (or a stall) on; empty when there is nothing to answer.
 
-        Never looked into, and answered once: the same subject comes again on heartbeats until the answer arrives.
+        Never looked into, and answered once on each connection: the same subject comes again on heartbeats until the
+        answer arrives. What the connection before was given may be lost.
         """
         subject = reply
         if not subject:
             stalled = find_value(block, b"Nats-Consumer-Stalled")
             subject = stalled if stalled is not None else b""
-        if not subject or subject == self._answered:
+        if not subject or (subject == self._answered and epoch == self._answered_epoch):
             return b""
         self._answered = subject
+        self._answered_epoch = epoch
         return subject
 
     def is_heartbeat(self, block: bytes) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from jetspark.client.core.denials import SUBSCRIPTION, Denial
-from jetspark.client.core.message import status_code
+from jetspark.client.core.frames import published_block
+from jetspark.client.core.message import says, status_code
 from jetspark.client.core.pending import Pending
 from jetspark.client.errors import (
     NoRespondersError,
@@ -20,9 +21,9 @@ from jetspark.client.errors import (
     PublishDeniedError,
     PublishError,
     PublishNotSentError,
-    PublishTimeoutError,
     PublishUnknownError,
 )
+from jetspark.protocol.headers import find_value
 
 if TYPE_CHECKING:
     from jetspark.client.core.message import MessageCore
@@ -78,6 +79,8 @@ class Inbox(Route):
         self.queue: deque[MessageCore] = deque()
         self.queue_bytes: int = 0
         self.waiters: list[Callable[[], None]] = []
+        # How often waiters were woken. Who is about to wait compares it with what it was before they looked.
+        self.wake_count: int = 0
         self.count_max: int = 0
         self.bytes_max: int = 0
         self.when_full: str = DROP_NEW
@@ -85,6 +88,8 @@ class Inbox(Route):
         self.on_drop: Callable[[], None] | None = None
         # No more messages will be added.
         self.closed: bool = False
+        # It has another subject on each connection.
+        self.is_renewed: bool = False
         # The consumer behind it wants no acknowledgements, so all ack calls do nothing.
         self.ack_none: bool = False
         # How soon it delivers again what is not acknowledged; 0 when that is not known.
@@ -111,6 +116,7 @@ class Inbox(Route):
 
     def wake(self) -> None:
         """Let everyone who waits look again."""
+        self.wake_count += 1
         waiters = self.waiters
         self.waiters = []
         for waiter in waiters:
@@ -175,6 +181,13 @@ class AckMux(Route):
         self.unheard: dict[bytes, Pending] = {}
         # Told when the first of them is there.
         self.on_unheard: Callable[[], None] | None = None
+        # Those with an id whose connection broke before they were answered: see `resend`.
+        self.lost: dict[bytes, Pending] = {}
+        # Their frames, and those to be sent after them.
+        self.held: list[bytes] = []
+        self.held_bytes: int = 0
+        # Told when there is a connection again, to decide about them.
+        self.on_lost: Callable[[], None] | None = None
 
     def deliver(self, subject: bytes, reply: bytes, header: bytes, data: bytes) -> None:
         token = subject[self.prefix_size :]
@@ -185,10 +198,10 @@ class AckMux(Route):
             if pending.retries_left > 0 and self.on_unheard is not None:
                 self._keep_unheard(token, pending)
                 return
-            self._fail(pending, NoStreamError(pending.subject))
+            self.fail(pending, _unheard_error(pending))
         else:
             pending.resolve(data)
-            if b'"error"' in data and self.on_failure is not None:
+            if b'"error"' in data and self.on_failure is not None and says(data, "error"):
                 self.on_failure(pending)
         if self.window_waiters:
             self.wake_window()
@@ -202,10 +215,10 @@ class AckMux(Route):
             text = str(denial.error)
             if denial.kind == SUBSCRIPTION:
                 said = f"the acknowledgement for {pending.subject} cannot be heard, it may have been stored: {text}"
-                self._fail(pending, PublishUnknownError(said))
+                self.fail(pending, PublishUnknownError(said))
             else:
                 said = f"{text}; the message to {pending.subject} is not stored"
-                self._fail(pending, PublishDeniedError(said, denial.subject))
+                self.fail(pending, PublishDeniedError(said, denial.subject))
         self.wake_window()
 
     def _keep_unheard(self, token: bytes, pending: Pending) -> None:
@@ -229,46 +242,67 @@ class AckMux(Route):
         for waiter in waiters:
             waiter()
 
-    def expire(self, now_s: float) -> None:
-        """Give up on answers whose time is over. Entries are in the order they were sent."""
+    def expire(self, now_s: float) -> list[Pending]:
+        """Those whose time is over are no longer waited for. Entries are in the order they were sent."""
         late: list[bytes] = []
+        expired: list[Pending] = []
         for token, pending in self.waiting.items():
             if pending.deadline_s and pending.deadline_s <= now_s:
                 late.append(token)
         for token in late:
             pending = self.waiting.pop(token)
             if self.unheard.pop(token, None) is not None:
-                self._fail(pending, NoStreamError(pending.subject))
-                continue
-            self._fail(
-                pending, PublishTimeoutError(f"no acknowledgement for {pending.subject}; it may have been stored")
-            )
+                self.fail(pending, _unheard_error(pending))
+            else:
+                expired.append(pending)
         if late:
             self.wake_window()
+        return expired
 
-    def connection_lost(self, unsent: set[int]) -> list[bytes]:
-        """What was sent and not answered: the frames safe to send again; the rest fail as unknown.
+    def connection_lost(self, kept: list[bytes]) -> list[bytes]:
+        """What was sent and not answered is held when it has an id; the rest fail as unknown.
 
-        `unsent` holds the ids of frames that were never handed to the transport: they go out after the reconnect.
+        `kept` are the frames that were never handed to the transport. The result are those of them that are simply
+        sent after the reconnect: while something is held, publishes that came after it are not.
         """
-        again: list[bytes] = []
+        unsent = {id(frame) for frame in kept}
+        for frame in self.held:
+            unsent.add(id(frame))
         for token, pending in list(self.waiting.items()):
-            if id(pending.frame) in unsent or token in self.unheard:
+            if token in self.unheard:
                 continue
-            if b"\r\nNats-Msg-Id:" in pending.frame:
-                # The stream drops the second copy, so asking again is safe.
+            if id(pending.frame) in unsent:
+                if pending.was_sent:
+                    self.lost[token] = pending
+                continue
+            if find_value(published_block(pending.frame), b"Nats-Msg-Id"):
+                # The stream drops the second copy, if it still knows the id then.
                 pending.was_sent = True
-                again.append(pending.frame)
+                self.lost[token] = pending
+                self.held.append(pending.frame)
                 continue
             del self.waiting[token]
-            self._fail(
+            self.fail(
                 pending,
                 PublishUnknownError(
                     f"connection lost before {pending.subject} was acknowledged; it may have been stored"
                 ),
             )
+        if self.held or self.lost:
+            ours = {id(pending.frame) for pending in self.waiting.values()}
+            self.held += [frame for frame in kept if id(frame) in ours]
+            kept = [frame for frame in kept if id(frame) not in ours]
+            self.held_bytes = sum([len(frame) for frame in self.held])
         self.wake_window()
-        return again
+        return kept
+
+    def give_up(self, token: bytes, reason: str) -> None:
+        """Do not send one again that was lost with its connection."""
+        pending = self.waiting.pop(token, None)
+        if pending is not None:
+            said = f"connection lost before {pending.subject} was acknowledged; it may have been stored"
+            self.fail(pending, PublishUnknownError(f"{said} ({reason})"))
+            self.wake_window()
 
     def closed(self, unsent: set[int], reason: BaseException) -> None:
         """The connection is closed for good: each one learns whether it may have been stored."""
@@ -277,17 +311,28 @@ class AckMux(Route):
             subject = pending.subject
             error: PublishError
             if token in self.unheard:
-                error = NoStreamError(subject)
+                error = _unheard_error(pending)
             elif id(pending.frame) in unsent and not pending.was_sent:
                 error = PublishNotSentError(f"{reason}; {subject} was not sent and is not stored")
             else:
                 error = PublishUnknownError(f"{reason} before {subject} was acknowledged; it may have been stored")
             error.__cause__ = reason
-            self._fail(pending, error)
+            self.fail(pending, error)
         self.unheard.clear()
+        self.lost.clear()
+        self.held = []
+        self.held_bytes = 0
         self.wake_window()
 
-    def _fail(self, pending: Pending, error: BaseException) -> None:
+    def fail(self, pending: Pending, error: BaseException) -> None:
+        """Tell whoever waits, and keep it for `flush` when nobody does."""
         pending.fail(error)
         if self.on_failure is not None:
             self.on_failure(pending)
+
+
+def _unheard_error(pending: Pending) -> PublishError:
+    """For a message that nobody heard."""
+    if pending.was_sent:
+        return PublishUnknownError(f"no stream takes {pending.subject} now; a copy sent before may have been stored")
+    return NoStreamError(pending.subject)

@@ -169,7 +169,7 @@ class Connection:
 
     def _wait_up(self, deadline_s: float) -> None:
         if not self._link.wait_up(max(0.0, deadline_s - self._link.now())):
-            raise DrainTimeoutError(f"not connected, with {self._core.out_bytes} bytes still to be sent")
+            raise DrainTimeoutError(f"not connected, with {self._core.unsent_bytes} bytes still to be sent")
 
     def close(self) -> None:
         """Close for good. Waiting requests fail with ConnectionClosedError; the error of a waiting publish says whether
@@ -237,7 +237,7 @@ class Connection:
     @property
     def pending_bytes(self) -> int:
         """Bytes that wait to be sent."""
-        return self._core.out_bytes
+        return self._core.unsent_bytes
 
     @property
     def last_error(self) -> BaseException | None:

@@ -44,6 +44,8 @@ from jetspark.client.websocket import WebSocketCodec
 
 # The background thread takes the lead when it has been free for this long.
 LINGER_S = 0.005
+# Closing waits at most this long for a thread that is writing, before it ends the socket.
+CLOSING_FLUSH_S = 1.0
 
 
 class Link(SharedWire):
@@ -302,7 +304,8 @@ class Link(SharedWire):
             if self._closing:
                 return
             self._closing = True
-        self.flush_output()
+        # Another thread may be stuck in a write that only the end of the socket frees.
+        self._flush(CLOSING_FLUSH_S)
         with self._lock:
             self.core.close(error)
             with self._role_lock:
@@ -325,6 +328,7 @@ class Link(SharedWire):
         """This process is a fork: the connection belongs to the other one."""
         self._closing = True
         self._lock = threading.RLock()
+        self._send_lock = threading.Lock()
         self.guard = self._lock
         self._role_lock = threading.Lock()
         wire, self._wire = self._wire, None
@@ -332,6 +336,7 @@ class Link(SharedWire):
             wire.sock.close()
         # What waited to be sent is sent by the other process: here nobody can say that it is not stored.
         self.core.out = []
+        self.core.acks.held = []
         self.core.close(ConnectionLostError("the process was forked"))
 
 

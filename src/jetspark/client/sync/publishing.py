@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jetspark.client.core.connection import CONGESTED_BYTES
+from jetspark.client.core.outbound import give_up
 from jetspark.client.core.pending import Pending
 from jetspark.client.core.publish_headers import publish_block
+from jetspark.client.core.resend import is_known_at
 from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import (
     JetsparkError,
@@ -28,6 +30,7 @@ from jetspark.client.errors import (
 from jetspark.client.headers import HeadersLike
 from jetspark.client.infos import PubAck, parse_pub_ack
 from jetspark.client.sync.block import PublishBlock, publish_many
+from jetspark.client.sync.resending import send_lost, stream_of, window_s
 from jetspark.client.sync.waiting import Awaited
 from jetspark.client.telemetry import Telemetry, traced_headers
 
@@ -97,6 +100,7 @@ class Publisher:
         self._failures: list[PublishFuture] = []
         self._acks.on_failure = _remember
         self._acks.on_unheard = self._start_retrying
+        self._acks.on_lost = self._start_resending
         self._telemetry: Telemetry | None = link.options.telemetry
 
     def publish(
@@ -122,8 +126,9 @@ class Publisher:
             ack.stream, ack.seq, ack.duplicate
 
         When no server answers because a leader is being elected, it tries again, `retries` times with `retry_wait`
-        between. After a lost connection a message with a `msg_id` is sent again, because the stream drops a second
-        copy; without one you get PublishUnknownError.
+        between. After a lost connection a message with a `msg_id` is sent again if its stream is sure to drop the
+        second copy: the client asks the server for the `duplicate_window`, and leaves a quarter of it, at least five
+        seconds, for the copy to arrive. Otherwise, and without a `msg_id`, you get PublishUnknownError.
 
         The `expect_` arguments make the publish conditional: on the name of the stream, its last sequence, the last
         sequence of the subject (or of the pattern `expect_last_subject`), or the last message id. If the condition is
@@ -157,19 +162,22 @@ class Publisher:
                 retries -= 1
                 self._link.sleep(seconds(retry_wait))
 
-    def _publish_once(self, subject: str, block: bytes, body: bytes, timeout_s: float) -> PubAck:
+    def _publish_once(self, subject: str, block: bytes, body: bytes, timeout_s: float, first_s: float = 0.0) -> PubAck:
+        """One message; `first_s` is when the first copy of it was sent, if this is not the first."""
         link = self._link
         future = PublishFuture(self, subject, 0.0)
+        if block:
+            future.sent_s = first_s or link.now()
+            future.was_sent = first_s > 0.0
         token = link.publish_acked(subject, block, body, future)
         try:
-            if not link.wait(future, timeout_s):
-                raise PublishTimeoutError(
-                    f"no acknowledgement for {subject} within {timeout_s:g} s; it may have been stored"
-                )
+            link.wait(future, timeout_s)
         finally:
-            if not future.done:
-                with link.guard:
+            with link.guard:
+                if not future.done:
+                    # Late, or cancelled.
                     self._acks.waiting.pop(token, None)
+                    future.fail(give_up(link.core, future, f" within {timeout_s:g} s"))
                     self._acks.wake_window()
         return future.result()
 
@@ -217,8 +225,10 @@ class Publisher:
         while len(self._acks.waiting) >= self._window:
             self._wait_window()
         timeout_s = self._timeout_s if timeout is None else seconds(timeout)
-        future = PublishFuture(self, subject, link.now() + timeout_s)
+        now_s = link.now()
+        future = PublishFuture(self, subject, now_s + timeout_s)
         future.retries_left = retries
+        future.sent_s = now_s
         link.publish_acked(subject, block, data.encode() if isinstance(data, str) else data, future)
         if link.core.out_bytes > CONGESTED_BYTES:
             link.drain()
@@ -238,6 +248,13 @@ class Publisher:
 
     def _start_retrying(self) -> None:
         self._link.spawn(self._send_unheard)
+
+    def _start_resending(self) -> None:
+        self._link.spawn(send_lost, self._link)
+
+    def api_request(self, endpoint: str, document: Any = None, *, timeout: Seconds | None = None) -> dict[str, Any]:
+        """Ask the server about the stream of a message."""
+        raise NotImplementedError
 
     def _send_unheard(self) -> None:
         """What nobody heard in the last moments, all at once: what fails again finds a task of its own."""
@@ -275,27 +292,43 @@ class Publisher:
         """Store a message exactly once, also if the connection is lost meanwhile.
 
         It is sent until it is acknowledged; the stream drops copies with the same message id within its duplicate
-        window. After `timeout` it raises PublishTimeoutError or the last error. Give a `msg_id` of your own if the
-        program may be started again in between, because a new id would be a new message.
+        window, and no copy is sent when that may be over. After `timeout` or the window it raises PublishTimeoutError
+        or the last error. Give a `msg_id` of your own if the program may be started again in between, because a new id
+        would be a new message.
         """
         link = self._link
         chosen = msg_id or link.core.nuid.next()
         deadline_s = link.now() + seconds(timeout)
+        if self._telemetry is not None:
+            headers = traced_headers(self._telemetry, subject, headers)
+        block = publish_block(headers, chosen, None, None, None, None, None, None)
+        body = data.encode() if isinstance(data, str) else data
         unknown: PublishError | None = None
+        # When the first copy was sent of those that may be stored.
+        first_s = 0.0
         while True:
-            left_s = deadline_s - link.now()
+            now_s = link.now()
+            left_s = deadline_s - now_s
             try:
-                return self.publish(
-                    subject, data, headers=headers, msg_id=chosen, timeout=max(0.01, min(left_s, self._timeout_s))
-                )
+                return self._publish_once(subject, block, body, max(0.01, min(left_s, self._timeout_s)), first_s)
             except PublishNotSentError as error:
                 # This copy; an earlier one may be stored.
                 raise unknown or error from None
             except (PublishTimeoutError, PublishUnknownError, NoStreamError) as error:
                 if error.may_be_stored:
                     unknown = error
+                    first_s = first_s or now_s
                 if deadline_s - link.now() <= 0:
                     raise unknown or error from None
+                if isinstance(error, NoStreamError):
+                    link.sleep(RETRY_WAIT_S)
+                if unknown is not None and not self._is_known(subject, first_s, deadline_s):
+                    raise unknown from None
+
+    def _is_known(self, subject: str, first_s: float, deadline_s: float) -> bool:
+        """The stream will drop a copy of a message that was sent then."""
+        config = stream_of(self, subject, deadline_s)
+        return is_known_at(self._link.now() - first_s, window_s(config))
 
     @property
     def publish_pending(self) -> int:

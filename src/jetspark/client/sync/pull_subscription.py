@@ -7,7 +7,6 @@ for the purpose, which is the less chatty way; its lingering second step has its
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from jetspark.client.core import pull
@@ -17,12 +16,19 @@ from jetspark.client.durations import Seconds, seconds
 from jetspark.client.errors import BadOptionError, ConnectionClosedError, PullTimeoutError
 from jetspark.client.infos import ConsumerInfo
 from jetspark.client.sync.consumer import Consumer
+from jetspark.client.sync.leftovers import Leftovers
 from jetspark.client.sync.msg import Msg
 
 # The server's time must run out before ours, or a request stays behind (seed 1: 100 ms).
 MARGIN_S = 0.1
 # A request that does not wait is answered at once, except when max_ack_pending is full: then never.
 NO_WAIT_LIMIT_S = 1.0
+
+# How receiving ended: with everything that was asked for or the server's word, with the time (or enough), or because
+# the connection is another one.
+OVER = 1
+LATE = 2
+MOVED = 3
 
 
 class PullSubscription:
@@ -32,7 +38,7 @@ class PullSubscription:
         self.consumer = consumer
         self._link = consumer._link
         self._deletes_consumer = deletes_consumer
-        self._leftovers: deque[Msg] = deque()
+        self._leftovers = Leftovers(self._link)
         self._single: Inbox | None = None
         self._single_busy = False
         self._single_serial = 0
@@ -54,9 +60,12 @@ class PullSubscription:
             raise BadOptionError("timeout must be above zero")
         if self._closed:
             raise ConnectionClosedError("the subscription was ended")
-        if self._leftovers:
-            return [self._leftovers.popleft() for _ in range(min(batch, len(self._leftovers)))]
         deadline_s = self._link.now() + timeout_s
+        if self._single is not None and not self._single_busy:
+            self._leftovers.add_from(self._single)
+        self._leftovers.settle(1, deadline_s)
+        if self._leftovers:
+            return self._leftovers.take(batch)
         if batch == 1 and not self._single_busy:
             self._single_busy = True
             try:
@@ -68,11 +77,12 @@ class PullSubscription:
             return self._fetch_many(1, deadline_s, timeout_s, True)
         return self._fetch_many(batch, deadline_s, timeout_s, False)
 
-    def _send(self, reply: bytes, batch: int, expires_ns: int) -> None:
+    def _send(self, inbox: Inbox, batch: int, expires_ns: int, reply: bytes = b"") -> int:
+        """Pull; the connection that has it, 0 when there is none."""
         request = PullRequest()
         request.expires_ns = expires_ns
         request.no_wait = expires_ns == 0
-        self._link.publish(self.consumer._next_subject, reply, b"", request.body(batch, 0, ""))
+        return self._link.pull(self.consumer._next_subject, inbox, request.body(batch, 0, ""), reply)
 
     # One at a time.
 
@@ -86,10 +96,12 @@ class PullSubscription:
         inbox = self._single
         self._single_serial += 1
         reply = inbox.subject[:-1] + b"%d" % self._single_serial
-        self._send(reply, 1, 0)
+        if not self._send(inbox, 1, 0, reply):
+            return None
         limit_s = min(deadline_s, link.now() + NO_WAIT_LIMIT_S)
         queue: Any = inbox.queue
         while True:
+            seen_count = inbox.wake_count
             while queue:
                 message: Msg = queue.popleft()
                 if not message.status_code:
@@ -101,7 +113,7 @@ class PullSubscription:
                         raise pull_error(message.header_block)
                     return None
             left_s = limit_s - link.now()
-            if left_s <= 0 or not link.wait_inbox(inbox, left_s):
+            if left_s <= 0 or not link.wait_inbox(inbox, seen_count, left_s):
                 return None
             if inbox.closed and not queue:
                 raise ConnectionClosedError("the connection is closed")
@@ -111,69 +123,71 @@ class PullSubscription:
     def _fetch_many(self, batch: int, deadline_s: float, timeout_s: float, tried: bool) -> list[Msg]:
         link = self._link
         with link.guard:
-            inbox = link.core.add_inbox(link.core.new_inbox_subject(), b"", link)
+            inbox = link.core.add_pull_inbox(link)
             self.consumer.mark(inbox)
         got: list[Msg] = []
-        finished = False
+        is_over = False
         try:
             if not tried:
-                self._send(inbox.subject, batch, 0)
+                epoch = self._send(inbox, batch, 0)
                 limit_s = min(deadline_s, link.now() + NO_WAIT_LIMIT_S)
-                self._receive(inbox, got, batch, limit_s, False)
+                is_over = self._receive(inbox, got, batch, limit_s, False, epoch) == OVER
             if not got and link.now() < deadline_s:
-                self._linger(inbox, got, batch, deadline_s, timeout_s)
-            finished = True
+                is_over = self._linger(inbox, got, batch, deadline_s, timeout_s)
+        except BaseException:
+            # Cancelled half way: what has come belongs to the next fetch.
+            self._leftovers.add(got)
+            is_over = False
+            raise
         finally:
-            with link.guard:
-                link.core.remove_route(inbox)
-            if not finished:
-                self._leftovers.extend(got)
+            self._leftovers.leave(inbox, is_over)
         if not got:
             raise PullTimeoutError(408, f"no message within {timeout_s:g} s")
         return got
 
-    def _linger(self, inbox: Inbox, got: list[Msg], batch: int, deadline_s: float, timeout_s: float) -> None:
-        """The long request: it ends on the server a little before we stop waiting."""
+    def _linger(self, inbox: Inbox, got: list[Msg], batch: int, deadline_s: float, timeout_s: float) -> bool:
+        """The long request: it ends on the server a little before we stop waiting. True when nothing more can come."""
         link = self._link
         # What came so far was the status of the first request; only `batch` messages may follow it.
         with link.guard:
             link.core.limit_route(inbox, inbox.delivered_count + batch)
         margin_s = min(MARGIN_S, timeout_s / 10)
-        expires_ns = int((deadline_s - margin_s - link.now()) * 1e9)
-        epoch = link.core.epoch
-        if expires_ns > 0:
-            self._send(inbox.subject, batch, expires_ns)
+        epoch, ended = 0, LATE
         while not got and link.now() < deadline_s:
-            if not self._receive(inbox, got, batch, deadline_s, True):
-                break
+            expires_ns = int((deadline_s - margin_s - link.now()) * 1e9)
             if link.is_up and link.core.epoch != epoch:
-                epoch = link.core.epoch
-                expires_ns = int((deadline_s - margin_s - link.now()) * 1e9)
-                if expires_ns > 0:
-                    self._send(inbox.subject, batch, expires_ns)
+                epoch = self._send(inbox, batch, expires_ns) if expires_ns > 0 else link.core.epoch
+            ended = self._receive(inbox, got, batch, deadline_s, True, epoch)
+            if ended != MOVED:
+                break
         if got and len(got) < batch and not inbox.closed and link.is_up:
             # We leave early. What the server has sent until it reads this still belongs to us.
             with link.guard:
                 link.core.send(b"UNSUB %b\r\n" % inbox.sid)
             link.flush(max(0.05, deadline_s - link.now()))
             self._take(inbox, got, batch)
+            return True
+        return ended == OVER
 
-    def _receive(self, inbox: Inbox, got: list[Msg], batch: int, limit_s: float, lingers: bool) -> bool:
-        """Take messages until the request is over or (lingering) some are here. True: the connection changed."""
+    def _receive(self, inbox: Inbox, got: list[Msg], batch: int, limit_s: float, lingers: bool, epoch: int) -> int:
+        """Take messages until the request is over or (lingering) some are here. MOVED: there is a connection that does
+        not have the request.
+        """
         link = self._link
-        epoch = link.core.epoch
         while True:
-            over = self._take(inbox, got, batch)
-            if over or len(got) >= batch or (lingers and got):
-                return False
+            seen_count = inbox.wake_count
+            if self._take(inbox, got, batch) or len(got) >= batch:
+                return OVER
+            if lingers and got:
+                return LATE
             if inbox.closed and link.is_closed:
                 raise ConnectionClosedError("the connection is closed")
             if link.core.epoch != epoch and link.is_up:
-                return True
+                return MOVED
             left_s = limit_s - link.now()
             if left_s <= 0 or inbox.closed:
-                return False
-            link.wait_inbox(inbox, left_s)
+                return LATE
+            link.wait_inbox(inbox, seen_count, left_s)
 
     def _take(self, inbox: Inbox, got: list[Msg], batch: int) -> bool:
         """What has come, statuses apart. True when one of them ended the request."""
@@ -181,7 +195,10 @@ class PullSubscription:
         while queue:
             message: Msg = queue.popleft()
             if not message.status_code:
-                (got if len(got) < batch else self._leftovers).append(message)
+                if len(got) < batch:
+                    got.append(message)
+                else:
+                    self._leftovers.add([message])
                 continue
             asked = meaning(message.header_block)
             if asked == pull.HEARTBEAT:

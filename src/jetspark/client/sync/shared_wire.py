@@ -50,6 +50,9 @@ class SharedWire(Exchange):
         self.options = options
         self._lock = threading.RLock()
         self.guard = self._lock
+        # Held from taking output until it is written, so that what was queued first is sent first. A thread that has
+        # this lock may take the one above, never the other way round.
+        self._send_lock = threading.Lock()
         self.pool = ServerPool(options.servers, random.shuffle if options.randomize_servers else None)
         self.core = ConnectionCore(
             Nuid(os.urandom), options.inbox_prefix, options.pending_bytes_max, make_message, self
@@ -282,28 +285,22 @@ class SharedWire(Exchange):
     def _send_locked(self, frame: bytes) -> None:
         with self._lock:
             self.core.send(frame)
-        self._after_output()
+        self._output_began()
 
     def _publish_locked(self, subject: str, reply: bytes, block: bytes, data: bytes) -> bytes:
         with self._lock:
             frame = self.core.publish(subject, reply, block, data)
-        self._after_output()
+        self._output_began()
         return frame
 
     def _publish_acked_locked(self, subject: str, block: bytes, data: bytes, pending: Pending) -> bytes:
         with self._lock:
             token = self.core.publish_acked(subject, block, data, pending)
-        self._after_output()
+        self._output_began()
         return token
 
-    def _after_output(self) -> None:
-        """Small rests are sent by the background thread, or by this one when it waits."""
-        if self.core.out_bytes > FLUSH_BYTES:
-            self.flush_output()
-        elif not self._io_watches:
-            self._wake_io()
-
     def _output_began(self) -> None:
+        """The background thread sends what nobody else sends; this thread does when it waits or has queued much."""
         if not self._io_watches:
             self._wake_io()
 
@@ -317,20 +314,27 @@ class SharedWire(Exchange):
         """Send what the core has."""
         self._flush()
 
-    def _flush(self) -> bool:
-        """Send what the core has; True when there was something."""
+    def _flush(self, lock_timeout_s: float = -1) -> bool:
+        """Send what the core has; True when there was something. Not to be called with the guard held."""
         core = self.core
-        wire = self._wire
-        if wire is None or not (core.out or core.control):
+        if self._wire is None or not (core.out or core.control):
             return False
-        with self._lock:
-            data = core.take_output()
-        if data:
-            try:
-                wire.write(data)
-            except (OSError, ValueError, ssl.SSLError) as error:
-                self._wire_lost(wire, error)
-        return bool(data)
+        if not self._send_lock.acquire(timeout=lock_timeout_s):
+            return False
+        try:
+            wire = self._wire
+            if wire is None:
+                return False
+            with self._lock:
+                data = core.take_output()
+            if data:
+                try:
+                    wire.write(data)
+                except (OSError, ValueError, ssl.SSLError) as error:
+                    self._wire_lost(wire, error)
+            return bool(data)
+        finally:
+            self._send_lock.release()
 
     def drain(self) -> None:
         """Send before going on."""

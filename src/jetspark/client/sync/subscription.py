@@ -76,12 +76,13 @@ class Subscription:
         """Until there is a message; False when the time is over. Raises when none can come any more."""
         inbox = self._inbox
         while not inbox.queue:
+            seen_count = inbox.wake_count
             if inbox.closed:
                 raise SubscriptionClosedError(f"the subscription to {self.subject} has ended")
             left_s = None if deadline_s is None else deadline_s - self._link.now()
             if left_s is not None and left_s <= 0:
                 return False
-            self._link.wait_inbox(inbox, left_s)
+            self._link.wait_inbox(inbox, seen_count, left_s)
         return True
 
     def _take(self) -> Msg:

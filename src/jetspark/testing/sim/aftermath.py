@@ -101,9 +101,8 @@ def is_wanted(stream: Stream, message: Message) -> bool:
 def still_due(model: StreamModel, found: dict[int, Message]) -> list[Message]:
     """Durable messages that nobody removed and that, with those found, are within the limits."""
     below = model.skipped_below if model.config.retention != Retention.LIMITS else 0
-    durable = {
-        seq: message for seq, message in model.durable.messages.items() if seq not in model.removed and seq >= below
-    }
+    excused = model.removed.keys() | model.came_late
+    durable = {seq: message for seq, message in model.durable.messages.items() if seq not in excused and seq >= below}
     together = StreamModel(model.config, 0)
     for _, message in sorted({**durable, **found}.items()):
         together.put(message)
@@ -129,6 +128,8 @@ def adopt(model: StreamModel, stream: Stream, found: dict[int, Message], *, is_c
         # Gone by a rule, and back if the first commit fails.
         model.durable.messages[seq] = removed
         model.removed[seq] = model.collected_count
+        if model.config.retention == Retention.WORKQUEUE:
+            model.done[seq] = model.collected_count
 
 
 def removed_at_start(stream: Stream) -> dict[int, Message]:
@@ -153,8 +154,10 @@ def find_ids(
     now_ns = int(stream.broker.now_ns)
     before = model.ids
     known = {name: (int(one.seq), int(one.ts_ns)) for name, one in stream.dedupe._known.items()}
+    # An id that came past the window of an older one made the stream forget that, wherever the clock was set since.
+    latest_ns = max([now_ns, *(message.ts_ns for message in found.values() if message.message_id)])
     for message in found.values():
-        if message.message_id and message.ts_ns + model.config.duplicate_window > now_ns:
+        if message.message_id and message.ts_ns + model.config.duplicate_window > latest_ns:
             entry = known.get(message.message_id)
             require(entry is not None and entry[0] >= message.seq, "ids survive a start", model.name, message, entry)
     for name, (seq, _) in known.items() if is_certain else ():
@@ -210,7 +213,9 @@ def is_same(now: StateCopy, copy: StateCopy, own: Consumer) -> bool:
         return False
     # What is no longer owed may have moved the floor.
     is_moved = len(live) < len(copy.pending)
-    return is_moved or (now.floor == copy.floor and now.redelivered == copy.redelivered)
+    # A message that was given up may have left by a limit at the start.
+    given_up = {seq: count for seq, count in copy.redelivered.items() if store.is_live(seq)}
+    return is_moved or (now.floor == copy.floor and now.redelivered == given_up)
 
 
 def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> None:

@@ -116,13 +116,19 @@ class StreamModel:
         self.published: dict[int, list[Message]] = {}
         # Messages removed, each with the number of commits collected by then: not durable until a later one is done.
         self.removed: dict[int, int] = {}
+        # Those of a work queue that were removed because they were acknowledged, in the same way.
+        self.done: dict[int, int] = {}
         self.collected_count = 0
         # A consumer was set past what is below: a start may take that for acknowledged.
         self.skipped_below = 0
+        # The same for messages that came back after their consumer had gone on.
+        self.came_late: set[int] = set()
         self.has_failed = False
         # Commits collected when it was last purged; -1 when that is durable.
         self.purged_at = -1
         # Purged when it had never held anything; not remembered over a restart.
+        # Messages that expire in the current turn.
+        self.leaving: set[int] = set()
         self.was_purged_unused = False
 
     # -- counting ------------------------------------------------------------------------------------------------
@@ -325,12 +331,16 @@ class StreamModel:
             return
         if self.config.retention == Retention.INTEREST and self._is_needed(seq):
             return
-        self.remove(seq)
+        self._let_go(seq)
 
     def acknowledged(self, seq: int) -> None:
         """A message was acknowledged that its consumer no longer owes."""
         if self.config.retention != Retention.LIMITS and seq in self.messages and not self._is_needed(seq):
-            self.remove(seq)
+            self._let_go(seq)
+
+    def _let_go(self, seq: int) -> None:
+        if self.remove(seq) and self.config.retention == Retention.WORKQUEUE:
+            self.done[seq] = self.collected_count
 
     def _is_needed(self, seq: int) -> bool:
         subject = self.messages[seq].subject
@@ -380,8 +390,10 @@ class StreamModel:
         self.failed_until_ns = 0
         self.appended = {seq: tries for seq, tries in self.appended.items() if seq > mark.last_seq}
         self.removed = {seq: count for seq, count in self.removed.items() if count >= self.collected_count}
+        self.done = {seq: count for seq, count in self.done.items() if count >= self.collected_count}
         for consumer in self.consumers.values():
             consumer.forgotten = {seq: owed for seq, owed in consumer.forgotten.items() if seq in self.removed}
+            consumer.jumps = [jump for jump in consumer.jumps if jump[0] >= self.collected_count]
         self.has_failed = False
         if self.purged_at < self.collected_count:
             self.purged_at = -1
@@ -398,21 +410,17 @@ class StreamModel:
         self.drop_consumed()
         # What nobody has come to yet and nobody needs either may go now or later.
         if self.config.retention == Retention.INTEREST and self.consumers:
-            self.remove_many([seq for seq in self.seqs if self._is_done(seq) and not is_live(seq)])
+            self.remove_many([seq for seq in self.seqs if not self._is_needed(seq) and not is_live(seq)])
 
     def drop_consumed(self) -> None:
         """Removals are taken back, acknowledgements are not: what everybody is done with goes again."""
-        if self.config.retention != Retention.LIMITS and self.consumers:
+        if self.config.retention == Retention.WORKQUEUE:
+            for seq in list(self.done):
+                self._let_go(seq)
+            self.came_late.update(seq for seq in self.seqs if seq in self.removed and not self._is_needed(seq))
+        elif self.config.retention == Retention.INTEREST and self.consumers:
             until = max(consumer.next_seq for consumer in self.consumers.values())
-            self.remove_many([seq for seq in self.seqs if seq < until and self._is_done(seq)])
-
-    def _is_done(self, seq: int) -> bool:
-        subject = self.messages[seq].subject
-        readers = [consumer for consumer in self.consumers.values() if consumer.accepts(subject)]
-        # On a work queue a message nobody asked for yet waits for somebody who will.
-        if not readers and self.config.retention == Retention.WORKQUEUE:
-            return False
-        return not any(consumer.needs(seq) for consumer in readers)
+            self.remove_many([seq for seq in self.seqs if seq < until and not self._is_needed(seq)])
 
     def restore(self, mark: Mark) -> None:
         """Go back to how it was."""
@@ -435,4 +443,5 @@ class StreamModel:
         self.in_flight = None
         self.appended = {}
         self.removed = {}
+        self.done = {}
         self.has_failed = False

@@ -46,13 +46,14 @@ def place(consumer: ConsumerModel) -> None:
     consumer.floor_seq = 0
 
 
-def place_again(consumer: ConsumerModel) -> None:
+def place_again(consumer: ConsumerModel, *, is_new: bool) -> None:
     """The stream has gone back to its last durable commit: a place that depended on what is gone is found anew."""
     stream = consumer.stream
     policy = consumer.config.deliver_policy
     last_seq = stream.last_seq
     delivered_seq = consumer.delivered_seq
-    began_beyond = consumer.list_until_seq > last_seq or (policy == DeliverPolicy.LAST and consumer.next_seq > last_seq)
+    began_last = is_new and policy == DeliverPolicy.LAST
+    began_beyond = consumer.list_until_seq > last_seq or (began_last and consumer.next_seq > last_seq)
     if consumer.consumer_seq == 0 and began_beyond:
         consumer.list_until_seq = 0
         place(consumer)

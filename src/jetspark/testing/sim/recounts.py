@@ -128,11 +128,21 @@ def check_busy(own: Consumer, model: ConsumerModel, name: str) -> None:
         require(waiting == 0, "a message that is there goes to whoever waits", name, waiting)
 
 
+def mark_leaving(witness: Witness, now_ns: int) -> None:
+    """Some messages have left for their age in this turn: its deliveries may have come before that or after it."""
+    for name, known in witness.streams.items():
+        model = known.model
+        store = witness.jetstream.streams[name].store
+        due = [seq for seq, kept in model.messages.items() if 0 < model.due_ns(kept) <= now_ns]
+        model.leaving = {seq for seq in due if not store.is_live(seq)}
+
+
 def accept_expired(witness: Witness, now_ns: int, *, on_time: bool) -> None:
     """Time has passed: messages may have left for their age, and must have if it was long ago."""
     for name, known in witness.streams.items():
         model = known.model
         store = witness.jetstream.streams[name].store
+        model.leaving = set()
         for seq in list(model.seqs):
             due_ns = model.due_ns(model.messages[seq])
             if due_ns == 0:

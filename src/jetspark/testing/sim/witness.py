@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jetspark.broker.broker import Broker, PendingCommit
+from jetspark.broker.broker import Broker
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.jetstream import JetStream
+from jetspark.broker.pending_commit import PendingCommit
 from jetspark.testing.sim import placing, refused, replies
 from jetspark.testing.sim.consumer_model import ConsumerModel, Delivery
 from jetspark.testing.sim.known import KnownConsumer, KnownStream
@@ -106,6 +107,8 @@ class Witness:
             return
         assert op.attempt is not None
         outcome = model.publish(op.attempt, now_ns)
+        if op.attempt.rollup:
+            self._notice_jumps(model)
         self.count("publish refused" if outcome.refusal else "duplicate" if outcome.is_duplicate else "publish")
         if op.reply and not model.config.no_ack:
             waits = not model.in_memory and not outcome.refusal
@@ -196,9 +199,16 @@ class Witness:
             return
         before = model.first_seq
         count = model.purge(document.get("filter", "").encode(), document.get("seq", 0), document.get("keep", 0))
+        self._notice_jumps(model)
         expected.document = {"success": True, "purged": count}
         if model.first_seq != before:
             self.count("purge moved the first sequence")
+
+    def _notice_jumps(self, model: StreamModel) -> None:
+        """Where a purge sets a consumer is the broker's own affair."""
+        for name, own in self.jetstream.streams[model.name].consumers.items():
+            if name in model.consumers:
+                model.consumers[name].purged_to(int(own.state.delivered_stream_seq) + 1)
 
     def _state_of(self, model: StreamModel) -> dict[str, Any]:
         is_new = model.last_seq == 0 and not model.was_purged_unused
@@ -397,7 +407,7 @@ class Witness:
             stream = self.jetstream.streams[known.model.name]
             if known.model.name in touched:
                 known.model.failed(now_ns)
-                for consumer in known.model.consumers.values():
-                    consumer.taken_back(was_purged=known.model.purged_at >= 0)
-                    placing.place_again(consumer)
+                for made in known.consumers.values():
+                    made.model.taken_back(was_purged=known.model.purged_at >= 0)
+                    placing.place_again(made.model, is_new=made.life.created < Stage.DURABLE)
                 known.model.tidy(stream.store.is_live)

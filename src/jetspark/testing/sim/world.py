@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable
 from random import Random
 
-from jetspark.broker.broker import Broker, PendingCommit
+from jetspark.broker.broker import Broker
 from jetspark.broker.gate import Gate
 from jetspark.broker.options import BrokerOptions
+from jetspark.broker.pending_commit import PendingCommit
 from jetspark.broker.session import DELIVERY_HIGH_WATER
 from jetspark.store.disk import APPEND, DiskOp
 from jetspark.testing.broker_driver import START_NS
@@ -161,6 +162,8 @@ class World:
 
     def compare(self) -> None:
         """The broker's books against the models."""
+        if self.broker.failures:
+            raise self.broker.failures[0].error
         deep = self.step_count % DEEP_EVERY == 0
         recounts.check_all(self.witness, self.now_ns, deep=deep)
 
@@ -180,8 +183,11 @@ class World:
         if error and commit.repaired_folder:
             self.witness.repair_failed()
         elif error:
-            # Those that have changed since have joined it.
-            self.witness.commit_failed({stream.name for stream in commit.streams}, self.now_ns)
+            # The commit includes streams that changed after it began. A stream that was deleted and made again has a
+            # new object under the old name, which this commit does not concern.
+            current = self.witness.jetstream.streams
+            touched = {stream.name for stream in commit.streams if current.get(stream.name) is stream}
+            self.witness.commit_failed(touched, self.now_ns)
         else:
             self.witness.committed()
         self.drain()
@@ -318,6 +324,7 @@ class World:
         self.broker.wake()
         for known in self.witness.streams.values():
             self.witness.notice_consumers(known, self.now_ns)
+        recounts.mark_leaving(self.witness, self.now_ns)
         self.drain()
         recounts.accept_expired(self.witness, self.now_ns, on_time=on_time)
         self.end_turn()

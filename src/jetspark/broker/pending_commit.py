@@ -1,0 +1,32 @@
+"""A commit on its way to the disk, and who waits for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jetspark.store.disk import Commit
+
+if TYPE_CHECKING:
+    from jetspark.broker.changes import Change, Removal
+    from jetspark.broker.consumer.consumer import Consumer
+    from jetspark.broker.session import Session
+    from jetspark.broker.stream import Stream
+
+
+class PendingCommit(Commit):
+    """A commit with what it settles once it is durable."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams: list[Stream] = []
+        self.covers: list[int] = []
+        self.consumers: list[Consumer] = []
+        self.sessions: list[Session] = []
+        self.replies: list[bytes] = []
+        # Streams and consumers that go, those first, and those that are made or changed.
+        self.removals: list[Removal] = []
+        self.changes: list[Change] = []
+        # The folder this commit puts right, and nothing else.
+        self.repaired_folder: str = ""
+        # Consumers that begin to deliver once the replies have left.
+        self.starting: list[Consumer] = []
