@@ -17,6 +17,7 @@ from jetspark.api.error_codes import ApiError
 from jetspark.api.responses import encode_json
 from jetspark.api.stream_config import Compression, Retention, Storage, StreamConfig
 from jetspark.api.timestamps import format_time, parse_time
+from jetspark.broker.bounds import bounded_sequence
 from jetspark.broker.consumer import damage, position
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.consumer.outcomes import ACK_NONE
@@ -46,6 +47,8 @@ CREATED_KEY: Final = "Created"
 NAME_KEY: Final = "Name"
 # Where a consumer of the last message a subject goes over to every message; ours, so it is out of the way.
 LIST_UNTIL_KEY: Final = "jetspark_list_until"
+# Where a reset asked a consumer to start, which may be ahead of its stream; ours, too.
+ASKED_KEY: Final = "jetspark_asked_seq"
 # In the folder of a stream that is still being restored.
 RESTORE_MARK: Final = "restore.inf"
 
@@ -68,6 +71,8 @@ def consumer_document(consumer: Consumer) -> bytes:
     document: dict[str, Any] = {CREATED_KEY: format_time(consumer.created_ns), NAME_KEY: consumer.name}
     if consumer.list_until_seq > 0:
         document[LIST_UNTIL_KEY] = consumer.list_until_seq
+    if consumer.asked_seq > 0:
+        document[ASKED_KEY] = consumer.asked_seq
     document.update(consumer.config.encode())
     return encode_json(document)
 
@@ -336,12 +341,13 @@ def try_consumer(jetstream: JetStream, stream: Stream, folder: str, document: by
         created_ns = take_created(fields, jetstream.broker.now_ns)
         name = str(fields.pop(NAME_KEY, ""))
         list_until = int(fields.pop(LIST_UNTIL_KEY, 0))
+        asked_seq = bounded_sequence(int(fields.pop(ASKED_KEY, 0)))
         config = ConsumerConfig.decode(fields)
         if jetstream.consumer_path(stream.name, name) != folder:
             raise NotRecovered(f"its description is that of consumer '{name}'")
         offline.consumer_config = config
         offline.name = name
-        recover_consumer(jetstream, stream, folder, Described(name, config, created_ns, list_until))
+        recover_consumer(jetstream, stream, folder, Described(name, config, created_ns, list_until, asked_seq))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is this consumer's, and the others must run
         offline.reason = explain(error)
         set_offline(jetstream, offline)
@@ -350,11 +356,12 @@ def try_consumer(jetstream: JetStream, stream: Stream, folder: str, document: by
 class Described:
     """What the description of a consumer says."""
 
-    def __init__(self, name: str, config: ConsumerConfig, created_ns: int, list_until: int) -> None:
+    def __init__(self, name: str, config: ConsumerConfig, created_ns: int, list_until: int, asked_seq: int) -> None:
         self.name = name
         self.config = config
         self.created_ns = created_ns
         self.list_until = list_until
+        self.asked_seq = asked_seq
 
 
 def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, described: Described) -> None:
@@ -366,6 +373,7 @@ def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, describe
     state.last_ack_ts_ns = 0
     consumer = Consumer(stream, name, described.config, log, state, described.created_ns)
     consumer.list_until_seq = described.list_until
+    consumer.asked_seq = described.asked_seq
     try:
         take_place(consumer, report)
     except OSError:
@@ -373,6 +381,8 @@ def recover_consumer(jetstream: JetStream, stream: Stream, folder: str, describe
         consumer.deleted = True
         raise
     attach(jetstream, consumer)
+    if consumer.list_until_seq != described.list_until:
+        jetstream.save_consumer(consumer, consumer.config)
 
 
 def take_place(consumer: Consumer, report: ConsumerReport) -> None:
@@ -413,7 +423,7 @@ def find_place(consumer: Consumer) -> None:
     """Where to go on: after what was delivered, within what the stream still has."""
     store = consumer.stream.store
     state = consumer.state
-    pull_back(consumer, store.last_seq)
+    pull_back(consumer, position.furthest_place(consumer))
     if consumer.ack_policy == ACK_NONE:
         # Delivered is done: the log need not say so each time.
         state.floor_consumer_seq = state.delivered_consumer_seq
@@ -437,7 +447,8 @@ def find_place(consumer: Consumer) -> None:
             consumer.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
         consumer.mark_dirty()
     consumer.next_seq = max(state.delivered_stream_seq + 1, store.first_seq, 1)
-    until = consumer.list_until_seq
+    # Messages that were lost are on no list; those stored in their place are not old.
+    until = consumer.list_until_seq = min(consumer.list_until_seq, store.last_seq)
     if consumer.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and state.delivered_stream_seq < until:
         position.list_last_per_subject(consumer, state.delivered_stream_seq, until)
         consumer.next_seq = max(until + 1, store.first_seq)
@@ -447,8 +458,7 @@ def find_place(consumer: Consumer) -> None:
 def pull_back(consumer: Consumer, last_seq: i64) -> None:
     """The stream lost its newest messages: what the consumer knew of them never happened."""
     state = consumer.state
-    # A consumer may have been told to start later than anything stored; that is not being ahead.
-    if state.delivered_consumer_seq == 0 or state.delivered_stream_seq <= last_seq:
+    if state.delivered_stream_seq <= last_seq:
         return
     for seq in [seq for seq in state.pending if seq > last_seq]:
         del state.pending[seq]

@@ -102,6 +102,8 @@ class Consumer(TimerOwner):
         self.first_list_at: int = 0
         # The last sequence that list was made for; 0 without one.
         self.list_until_seq: i64 = 0
+        # The sequence that a reset asked it to start at, which may be ahead of the stream; 0 without one.
+        self.asked_seq: i64 = 0
         # How far it had looked when last nothing was owed any more: a reset goes on from there.
         self.settled_seq: i64 = 0
         self.filter = SubjectFilter([])

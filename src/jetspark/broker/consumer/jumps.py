@@ -108,8 +108,8 @@ def move_delivered(consumer: Consumer, stream_seq: i64) -> None:
     consumer.mark_dirty()
 
 
-def restart_at(consumer: Consumer, seq: i64) -> None:
-    """Begin again at a sequence, as if nothing had been delivered."""
+def restart_at(consumer: Consumer, seq: i64, asked_seq: i64) -> None:
+    """Begin again at a sequence, as if nothing had been delivered. 0 asked for none."""
     state = consumer.state
     state.pending.clear()
     state.redelivered.clear()
@@ -117,6 +117,7 @@ def restart_at(consumer: Consumer, seq: i64) -> None:
     consumer.first_list = []
     consumer.first_list_at = 0
     consumer.list_until_seq = 0
+    consumer.asked_seq = asked_seq
     state.delivered_consumer_seq = 0
     state.delivered_stream_seq = seq - 1
     state.floor_consumer_seq = 0

@@ -30,6 +30,16 @@ def place(consumer: Consumer) -> None:
     consumer.recount()
 
 
+def furthest_place(consumer: Consumer) -> i64:
+    """The last sequence that may count as dealt with: the stream's, unless the consumer was told to start later."""
+    last_seq: i64 = consumer.stream.store.last_seq
+    config = consumer.config
+    told = consumer.asked_seq
+    if told == 0 and config.deliver_policy == DeliverPolicy.BY_START_SEQUENCE:
+        told = bounded_sequence(config.opt_start_seq)
+    return max(last_seq, told - 1)
+
+
 def starting_seq(consumer: Consumer) -> i64:
     """The sequence the deliver policy asks for, no lower than what the stream still has."""
     store = consumer.stream.store

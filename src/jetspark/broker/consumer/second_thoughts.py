@@ -106,7 +106,10 @@ class SecondThoughts:
         if place is not None:
             self._return_to(place)
         self._owe_again()
+        list_until_seq = consumer.list_until_seq
         self._stay_within()
+        if consumer.list_until_seq != list_until_seq:
+            consumer.account.jetstream.save_consumer(consumer, consumer.config)
         self.clear()
         consumer.log.snapshot(consumer.state)
         consumer.mark_dirty()
@@ -157,20 +160,17 @@ class SecondThoughts:
         """A place found from messages that are gone again lies ahead of the stream; what comes next is for all."""
         consumer = self._consumer
         state = consumer.state
-        config = consumer.config
         last_seq: i64 = consumer.stream.store.last_seq
         if state.delivered_consumer_seq == 0 and self._began_beyond(last_seq):
             position.place(consumer)
             return
-        limit = last_seq
-        if config.deliver_policy == DeliverPolicy.BY_START_SEQUENCE and config.opt_start_seq > limit:
-            limit = config.opt_start_seq - 1
+        limit = position.furthest_place(consumer)
         if state.delivered_stream_seq > limit:
             state.delivered_stream_seq = limit
         if state.floor_stream_seq > limit:
             state.floor_stream_seq = limit
         if (
-            config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
+            consumer.config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
             and state.delivered_stream_seq < consumer.list_until_seq
         ):
             consumer.list_until_seq = min(consumer.list_until_seq, last_seq)

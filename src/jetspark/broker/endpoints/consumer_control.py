@@ -66,9 +66,10 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
         return
     call.is_counted = False
     request = parse_reset_request(call.body)
-    seq = reset_seq(consumer, bounded_sequence(request.seq))
-    jumps.restart_at(consumer, seq)
-    # A consumer of last messages no longer is one.
+    asked = bounded_sequence(request.seq)
+    seq = reset_seq(consumer, asked)
+    jumps.restart_at(consumer, seq, asked)
+    # A consumer of last messages no longer is one, and the place it was set to may be ahead of its stream.
     call.jetstream.save_consumer(consumer, consumer.config)
     document = responses.consumer_reset(consumer_fields(consumer), seq)
     if consumer.log.enabled:
