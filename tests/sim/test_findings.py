@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -534,7 +535,7 @@ def test_a_consumer_that_began_at_messages_a_power_failure_took_reads_those_stor
 
 
 @pytest.mark.parametrize("config", [{}, {"deliver_policy": "by_start_sequence", "opt_start_seq": 2}])
-def test_a_consumer_that_was_set_ahead_of_its_stream_is_still_there_after_a_restart(config: dict[str, object]) -> None:
+def test_a_consumer_that_was_set_ahead_of_its_stream_is_still_there_after_a_restart(config: dict[str, Any]) -> None:
     driver = BrokerDriver(MemoryDisk())
     client = driver.connect()
     make_stream(client)

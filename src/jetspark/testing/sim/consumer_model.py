@@ -6,7 +6,7 @@ comes next, when one may come again and what is outstanding follows from that al
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,8 @@ class ConsumerModel:
         self.pending: dict[int, Owed] = {}
         # Delivered as often as allowed and never acknowledged.
         self.given_up: set[int] = set()
+        # Of these, acknowledged when their message had left: if it comes back, it may count as acknowledged or not.
+        self.acked_late: set[int] = set()
         # Owed when they left the stream, which is not durable yet.
         self.forgotten: dict[int, Owed] = {}
         self.consumer_seq = 0
@@ -249,6 +251,8 @@ class ConsumerModel:
             self.given_up.discard(seq)
             self.settled.add(seq)
             self.stream.consumed(seq)
+        elif seq in self.given_up:
+            self.acked_late.add(seq)
         else:
             self.stream.acknowledged(seq)
 
@@ -269,6 +273,11 @@ class ConsumerModel:
             is_last = 0 < self.deliveries_max <= owed.deliveries
             require(is_due and is_last, "given up only after max_deliver and its wait", self.name, seq, owed, now_ns)
             self.given_up.add(seq)
+
+    def accept_late_acks(self, is_live: Callable[[int], bool]) -> None:
+        """Messages are back: one that was acknowledged when it had left is done if the broker has let it go."""
+        self.given_up -= {seq for seq in self.acked_late if seq in self.stream.messages and not is_live(seq)}
+        self.acked_late.clear()
 
     def note_due(self, now_ns: int) -> None:
         """The clock is about to be set back: what is due by now stays due, and a pause that is over stays over."""
@@ -315,6 +324,7 @@ class ConsumerModel:
         self.pending.clear()
         self.forgotten.clear()
         self.given_up.clear()
+        self.acked_late.clear()
         self.confirmed.clear()
         self.settled.clear()
         self.jumps = []

@@ -407,6 +407,8 @@ class StreamModel:
     def tidy(self, is_live: Callable[[int], bool]) -> None:
         """What the rules ask for once more: limits hold, and what everybody is done with goes."""
         self.enforce_all()
+        for consumer in self.consumers.values():
+            consumer.accept_late_acks(is_live)
         self.drop_consumed()
         # What nobody has come to yet and nobody needs either may go now or later.
         if self.config.retention == Retention.INTEREST and self.consumers:
