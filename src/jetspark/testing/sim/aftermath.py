@@ -228,6 +228,7 @@ def adopt_consumer(own: Consumer, known: KnownConsumer, stream: StreamModel) -> 
         model.pending[seq] = Owed(deliveries, int(entry.delivered_ts_ns) + model.wait_ns(deliveries))
     model.pending_before = len(model.pending)
     model.list_until_seq = int(own.list_until_seq)
+    model.asked_seq = int(own.asked_seq)
     model.given_up = {seq for seq in own.state.redelivered if seq not in own.state.pending}
     model.consumer_seq = int(own.state.delivered_consumer_seq)
     model.delivered_seq = int(own.state.delivered_stream_seq)

@@ -59,6 +59,8 @@ class ConsumerModel:
         self.first_list: list[int] = []
         # The last sequence that list was made for.
         self.list_until_seq = 0
+        # The sequence that a reset asked for; 0 without one.
+        self.asked_seq = 0
         self.pending: dict[int, Owed] = {}
         # Delivered as often as allowed and never acknowledged.
         self.given_up: set[int] = set()
@@ -319,8 +321,9 @@ class ConsumerModel:
         if was_purged:
             self.floor_seq = 0
 
-    def restarted_at(self, seq: int) -> None:
-        """The consumer was set back by an operator."""
+    def restarted_at(self, seq: int, asked_seq: int) -> None:
+        """The consumer was set back by an operator, who may have asked for a sequence."""
+        self.asked_seq = asked_seq
         self.pending.clear()
         self.forgotten.clear()
         self.given_up.clear()

@@ -65,7 +65,9 @@ def place_again(consumer: ConsumerModel, *, is_new: bool) -> None:
         )
         consumer.next_seq = consumer.base_seq = until + 1
     else:
-        start_seq = consumer.config.opt_start_seq if policy == DeliverPolicy.BY_START_SEQUENCE else 0
+        start_seq = consumer.asked_seq
+        if start_seq == 0 and policy == DeliverPolicy.BY_START_SEQUENCE:
+            start_seq = consumer.config.opt_start_seq
         consumer.first_list = []
         consumer.next_seq = consumer.base_seq = min(consumer.base_seq, max(last_seq + 1, start_seq))
     consumer.floor_seq = min(consumer.floor_seq, last_seq)

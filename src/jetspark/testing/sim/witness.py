@@ -239,9 +239,10 @@ class Witness:
                     known.model.skipped_below = max(known.model.skipped_below, after.model.next_seq)
                     known.model.interest_changed()
             elif verb == "RESET":
-                seq = placing.reset_seq(after.model, (op.document or {}).get("seq", 0), self._floor_before)
+                asked_seq = (op.document or {}).get("seq", 0)
+                seq = placing.reset_seq(after.model, asked_seq, self._floor_before)
                 if seq > 0:
-                    after.model.restarted_at(seq)
+                    after.model.restarted_at(seq, asked_seq)
                     known.model.interest_changed()
             elif verb == "PAUSE":
                 after.model.config = own.config
