@@ -30,11 +30,11 @@ def come_to_rest(world: World) -> None:
     helper = world.connect()
     listened: set[tuple[str, str]] = set()
     until_ns = world.now_ns + VIRTUAL_TIME_MAX_NS
-    furthest = 0
+    furthest: dict[ConsumerModel, int] = {}
     while not is_at_rest(world):
-        reached = sum(consumer.next_seq for consumer in consumers(world))
-        if reached > furthest:
-            # A consumer that may owe one message at a time needs its time, and gets on.
+        reached = {consumer: consumer.next_seq for consumer in consumers(world)}
+        if any(seq > furthest.get(consumer, 0) for consumer, seq in reached.items()):
+            # A consumer that may owe one message at a time needs its time, and gets on; another may end meanwhile.
             furthest = reached
             until_ns = world.now_ns + VIRTUAL_TIME_MAX_NS
         require(world.now_ns < until_ns, "everything comes to rest", *what_is_left(world))
