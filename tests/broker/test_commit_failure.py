@@ -5,8 +5,8 @@ import errno
 import pytest
 
 from jetspark.store import disk
-from jetspark.store.disk import DiskOp
-from jetspark.testing.broker_driver import BrokerDriver
+from jetspark.store.disk import APPEND, DiskOp
+from jetspark.testing.broker_driver import SECOND_NS, BrokerDriver
 from jetspark.testing.sim_disk import SimDisk
 
 
@@ -169,6 +169,43 @@ def test_an_update_of_a_stream_the_disk_refused_is_taken_back() -> None:
     full.crash()
     found = full.client.api("STREAM.INFO.A")
     assert (found["config"]["subjects"], found["state"]["messages"]) == (["a.>"], 3)
+
+
+def test_limits_that_reached_the_disk_in_a_failed_commit_cost_nothing_that_is_stored_next() -> None:
+    disk = SimDisk()
+    driver = BrokerDriver(disk)
+    client = driver.connect()
+    client.api("STREAM.CREATE.A", {"name": "A", "subjects": ["a.>"]})
+    driver.holds_commits = True
+    client.publish("a.1", b"before")
+    update = client.start_request("$JS.API.STREAM.UPDATE.A", b'{"name": "A", "subjects": ["a.>"], "max_msgs": 1}')
+    client.publish("a.2", b"refused")
+    driver.finish_commit()
+    driver.settle()
+    # The description is written before the messages.
+    disk.fail_next(APPEND, errno.EIO)
+    driver.finish_commit()
+    driver.settle()
+    assert "error" in client.replies(update)[0].json()
+    # The stream takes nothing for a moment; then the server is killed right after the first acknowledgement.
+    driver.now_ns += SECOND_NS
+    driver.broker.now_ns = driver.now_ns
+    driver.broker.wake()
+    sequence = None
+    while sequence is None:
+        publish = client.start_request("a.3", b"acked")
+        while not (answers := client.replies(publish)):
+            driver.finish_commit()
+            driver.settle()
+        sequence = answers[0].json().get("seq") or None
+        if sequence is None and driver.is_committing:
+            driver.finish_commit()
+            driver.settle()
+
+    driver.crash()
+
+    found = driver.connect().api("STREAM.INFO.A")
+    assert (found["config"]["max_msgs"], found["state"]["messages"]) == (-1, 2)
 
 
 def test_a_change_of_a_consumer_the_disk_refused_is_taken_back() -> None:

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 
 from jetspark.broker import recovery
 from jetspark.broker.account import GLOBAL, SYSTEM, Account
-from jetspark.broker.changes import Change, Gathered, Removal, Repairs
+from jetspark.broker.changes import Change, Gathered, Removal, Repair, Repairs
 from jetspark.broker.commit_failure import refusals, split_removals
 from jetspark.broker.consumer.consumer import Consumer
 from jetspark.broker.failures import OFFLINE_REASON, Casualties, Failure
@@ -226,8 +226,11 @@ class Broker(TimerOwner):
         self.casualties.withdraw()
         if self._in_flight is not None:
             return None
-        if not self._urgent:
+        if self._repairs_due and not self._repairs.is_empty():
+            # Before anything is stored that limits which were refused, and are on the disk, would remove at a start.
             return self._repair_ready()
+        if not self._urgent:
+            return None
         commit = PendingCommit()
         self._urgent = False
         self.timers.cancel(self._lazy_timer)
@@ -295,24 +298,30 @@ class Broker(TimerOwner):
                 problem = f"consumer {consumer.name} is offline: {OFFLINE_REASON}"
         return problem
 
-    def _repair_ready(self) -> PendingCommit | None:
+    def _repair_ready(self) -> PendingCommit:
         """A commit that puts one folder right, and whose failure is nobody else's."""
-        if not self._repairs_due or self._repairs.is_empty():
-            return None
         commit = PendingCommit()
-        commit.repaired_folder, commit.ops = self._repairs.take()
+        commit.repair = self._repairs.take()
+        commit.ops = commit.repair.ops
         self._in_flight = commit
         return commit
 
-    def _repair_failed(self, commit: PendingCommit, error: str) -> None:
+    def _repair_failed(self, repair: Repair, error: str) -> None:
         """Tried again later, behind the others, unless something newer is about to settle it."""
         self.commit_failures += 1
         if error != self.last_commit_error:
             self.last_commit_error = error
             self.notices.append("Commit failed: " + error)
-        if not self._gathered.concerns(commit.repaired_folder):
-            self._repairs.put(commit.repaired_folder, commit.ops)
+        if not self._gathered.concerns(repair.folder):
+            self._repairs.put(repair)
         self._repair_later()
+
+    def awaits_repair(self, stream: Stream) -> bool:
+        """May the disk have a refused change for which a start would remove messages of this stream?"""
+        commit = self._in_flight
+        if commit is not None and commit.repair is not None and commit.repair.endangered is stream:
+            return True
+        return self._repairs.concern(stream)
 
     def _repair_later(self) -> None:
         self._repairs_due = False
@@ -324,8 +333,8 @@ class Broker(TimerOwner):
         assert done is not None and done is commit, "commit_done for a commit that is not in flight"
         self._in_flight = None
         self.commit_count += 1
-        if done.repaired_folder and error:
-            self._repair_failed(done, error)
+        if done.repair is not None and error:
+            self._repair_failed(done.repair, error)
             return
         if error:
             self._commit_failed(done, error)
@@ -362,7 +371,7 @@ class Broker(TimerOwner):
         self.commit_failures += 1
         self.last_commit_error = error
         self.notices.append("Commit failed: " + error)
-        self._fail_changes(commit)
+        self._fail_changes(commit, error)
         self._join_failure(commit)
         for stream in commit.streams:
             if not stream.deleted:
@@ -386,17 +395,19 @@ class Broker(TimerOwner):
             self.timers.arm_if_earlier(self._lazy_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
         start_all(commit.starting)
 
-    def _fail_changes(self, commit: PendingCommit) -> None:
+    def _fail_changes(self, commit: PendingCommit, error: str) -> None:
         """Streams and consumers are as the last durable commit has them, but for those that were removed."""
         refused = commit.changes + self._gathered.changes
         self._gathered.changes = []
         for change in reversed(refused):
             try:
-                self._repairs.put(change.folder, change.take_back(commit.starting))
+                self._repairs.put(Repair(change.folder, change.take_back(commit.starting), change.endangered))
+                if change.endangered is not None:
+                    change.endangered.refuse_for_a_moment(error)
             except Exception as failure:  # noqa: BLE001 - the others must be taken back
                 self.failed(f"What is in {change.folder} may differ from what is in force", failure)
         for removal in commit.removals[commit.performed_count :]:
-            self._repairs.put(removal.folder, removal.ops)
+            self._repairs.put(Repair(removal.folder, removal.ops, None))
         if not self._repairs.is_empty():
             self._repair_later()
 

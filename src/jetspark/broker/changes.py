@@ -29,6 +29,8 @@ class Change:
     def __init__(self, folder: str, ops: list[DiskOp]) -> None:
         self.folder = folder
         self.ops = ops
+        # The stream whose messages a start could remove if it found what was refused; None when there is none.
+        self.endangered: Stream | None = None
 
     def take_back(self, starting: list[Consumer]) -> list[DiskOp]:
         """The disk refused it: as if it had never been asked for. What puts the disk right, if nothing else does.
@@ -73,6 +75,7 @@ class StreamChanged(Change):
         self._jetstream = jetstream
         self._stream = stream
         self._before = before
+        self.endangered = stream
 
     def take_back(self, starting: list[Consumer]) -> list[DiskOp]:
         stream = self._stream
@@ -105,6 +108,7 @@ class ConsumerChanged(Change):
         self._jetstream = jetstream
         self._consumer = consumer
         self._before = before
+        self.endangered = consumer.stream
 
     def take_back(self, starting: list[Consumer]) -> list[DiskOp]:
         consumer = self._consumer
@@ -159,16 +163,25 @@ class Gathered:
         return False
 
 
+class Repair:
+    """Operations that put a folder right. While they wait, the stream they concern takes no messages."""
+
+    def __init__(self, folder: str, ops: list[DiskOp], endangered: Stream | None) -> None:
+        self.folder = folder
+        self.ops = ops
+        self.endangered = endangered
+
+
 class Repairs:
-    """Operations that put right what failed commits have left, by folder; the one that waited longest first."""
+    """What failed commits have left to put right, by folder; the one that waited longest first."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[DiskOp]] = {}
+        self._waiting: dict[str, Repair] = {}
 
-    def put(self, folder: str, ops: list[DiskOp]) -> None:
-        self._waiting.pop(folder, None)
-        if ops:
-            self._waiting[folder] = ops
+    def put(self, repair: Repair) -> None:
+        self._waiting.pop(repair.folder, None)
+        if repair.ops:
+            self._waiting[repair.folder] = repair
 
     def drop(self, folder: str) -> None:
         """A newer change settles what is in this folder."""
@@ -181,6 +194,12 @@ class Repairs:
     def is_empty(self) -> bool:
         return not self._waiting
 
-    def take(self) -> tuple[str, list[DiskOp]]:
-        folder = next(iter(self._waiting))
-        return folder, self._waiting.pop(folder)
+    def concern(self, stream: Stream) -> bool:
+        """Could a start find something that was refused and remove messages of this stream for it?"""
+        for repair in self._waiting.values():
+            if repair.endangered is stream:
+                return True
+        return False
+
+    def take(self) -> Repair:
+        return self._waiting.pop(next(iter(self._waiting)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jetspark.store.disk import Commit
 
 if TYPE_CHECKING:
-    from jetspark.broker.changes import Change, Removal
+    from jetspark.broker.changes import Change, Removal, Repair
     from jetspark.broker.consumer.consumer import Consumer
     from jetspark.broker.session import Session
     from jetspark.broker.stream import Stream
@@ -26,7 +26,7 @@ class PendingCommit(Commit):
         # Streams and consumers that go, those first, and those that are made or changed.
         self.removals: list[Removal] = []
         self.changes: list[Change] = []
-        # The folder this commit puts right, and nothing else.
-        self.repaired_folder: str = ""
+        # What this commit puts right, and nothing else.
+        self.repair: Repair | None = None
         # Consumers that begin to deliver once the replies have left.
         self.starting: list[Consumer] = []

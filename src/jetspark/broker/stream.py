@@ -82,7 +82,7 @@ class Stream:
         # Why a stored message could not be read last time, and when that was.
         self.read_failure: str = ""
         self.read_failed_ns: i64 = 0
-        # Publishes are refused until then because the disk failed.
+        # Publishes are refused until then because the disk failed, and longer while a repair waits.
         self.failed_until_ns: i64 = 0
         self.failure: str = ""
         self.view = RecordView()
@@ -300,7 +300,8 @@ class Stream:
         if self.store.has_pending and not self.in_memory and not self.broker.shutting_down:
             # Now that the removals are durable their bytes may go, and nobody else may ever ask for a commit.
             self.mark_dirty()
-        self.failed_until_ns = 0
+        if self.failed_until_ns > 0 and not self.broker.awaits_repair(self):
+            self.failed_until_ns = 0
         self.room.look()
         if not self.in_memory:
             self.retention.settle(self.store.epoch_in_flight)
@@ -347,6 +348,11 @@ class Stream:
             if consumer.wants_messages:
                 consumer.deliver()
 
+    def refuse_for_a_moment(self, error: str) -> None:
+        """The disk failed: publishes are refused for a while, and then until nothing refused is left on the disk."""
+        self.failure = error
+        self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
+
     def commit_failed(self, error: str) -> None:
         """The disk refused: forget what is not durable, refuse publishes for a moment, then try again."""
         self.store.rollback()
@@ -356,8 +362,7 @@ class Stream:
             self.dedupe.last_id = headers.find_value(self.view.header(), MESSAGE_ID) or b""
         if self.features is not None:
             self.features.rolled_back(self.store.last_seq)
-        self.failure = error
-        self.failed_until_ns = self.broker.now_ns + ingest.RETRY_AFTER_FAILURE_NS
+        self.refuse_for_a_moment(error)
         for consumer in self.consumers.values():
             try:
                 consumer.second_thoughts.take_back()

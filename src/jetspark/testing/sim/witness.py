@@ -77,7 +77,9 @@ class Witness:
             known = self.streams.get(op.stream)
             if known is not None:
                 # How long a disk that failed is left alone is the broker's own affair.
-                known.model.failed_until_ns = int(self.jetstream.streams[op.stream].failed_until_ns)
+                target = self.jetstream.streams[op.stream]
+                waits = target.broker.awaits_repair(target)
+                known.model.failed_until_ns = now_ns + 1 if waits else int(target.failed_until_ns)
         elif isinstance(op, AckOp) or (isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.")):
             stream = self.jetstream.streams.get(op.stream)
             own = stream.consumers.get(op.consumer) if stream is not None else None

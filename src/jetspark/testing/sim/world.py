@@ -180,7 +180,7 @@ class World:
         self.broker.now_ns = self.now_ns
         self.witness.committing()
         self.broker.commit_done(commit, error)
-        if error and commit.repaired_folder:
+        if error and commit.repair is not None:
             self.witness.repair_failed()
         elif error:
             # The commit includes streams that changed after it began. A stream that was deleted and made again has a
