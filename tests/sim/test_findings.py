@@ -2,80 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import errno
-from random import Random
-from typing import Any
 
 import pytest
+from tests.sim.stories import (
+    disk_of,
+    fail_next_commit,
+    info,
+    make_consumer,
+    make_stream,
+    new_driver,
+    power_fails,
+    pull,
+    pull_body,
+    stop_before,
+)
 
 from jetspark.store.disk import APPEND, SYNC, WRITE_FILE
 from jetspark.testing.broker_driver import BrokerDriver, FakeConnection
-from jetspark.testing.memory_disk import MemoryDisk
-from jetspark.testing.sim_disk import SimDisk
-
-
-def new_driver(seed: int = 1) -> BrokerDriver:
-    disk = SimDisk(Random(seed))
-    disk.folders.add("/store")
-    return BrokerDriver(disk)
-
-
-def disk_of(driver: BrokerDriver) -> SimDisk:
-    assert isinstance(driver.disk, SimDisk)
-    return driver.disk
-
-
-def stop_before(driver: BrokerDriver, kind: int, part: str) -> None:
-    """Perform the commit under way up to an operation, as a process that is killed just then."""
-    commit = driver._commit
-    assert commit is not None
-    for op in commit.ops:
-        if op.kind == kind and part in op.path:
-            return
-        driver.disk.perform(op)
-    raise AssertionError(f"no such operation in {commit.ops}")
-
-
-def power_fails(driver: BrokerDriver) -> None:
-    disk_of(driver).crash()
-    driver.crash()
-
-
-def fail_next_commit(driver: BrokerDriver) -> None:
-    """The disk is full for one commit."""
-    disk_of(driver).fail_next(APPEND, errno.ENOSPC)
-
-
-def make_stream(client: FakeConnection, **config: object) -> None:
-    answer = client.api("STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"], **config})
-    assert "error" not in answer, answer
-
-
-def make_consumer(client: FakeConnection, name: str = "c", **config: object) -> None:
-    document = {"stream_name": "S", "config": {"durable_name": name, "ack_policy": "explicit", **config}}
-    answer = client.api(f"CONSUMER.DURABLE.CREATE.S.{name}", document)
-    assert "error" not in answer, answer
-
-
-def pull(client: FakeConnection, name: str = "c", **request: object) -> list[tuple[str, bytes]]:
-    """Ask for messages at once; ack subject and payload of each that came."""
-    inbox = client.start_request(f"$JS.API.CONSUMER.MSG.NEXT.S.{name}", pull_body(request))
-    client.replies(inbox)
-    found = [(message.reply, message.data) for message in client.take_messages() if message.reply.startswith("$JS.ACK")]
-    return found
-
-
-def pull_body(request: dict[str, object]) -> bytes:
-    import json
-
-    return json.dumps({"batch": 10, "no_wait": True, **request}).encode()
-
-
-def info(client: FakeConnection, name: str = "c") -> dict[str, object]:
-    answer = client.api(f"CONSUMER.INFO.S.{name}")
-    assert isinstance(answer, dict)
-    return answer
 
 
 def test_a_double_ack_confirmed_after_a_kill_holds_when_the_power_fails_next() -> None:
@@ -493,73 +437,3 @@ def test_a_consumer_of_the_last_message_that_was_reset_does_not_begin_anew_after
     driver.advance(1)
 
     assert pull(client) == []
-
-
-def lose_newest(driver: BrokerDriver, stored: dict[str, bytearray]) -> None:
-    """The power fails, and of the messages only those are left that were stored at an earlier time."""
-    assert isinstance(driver.disk, MemoryDisk)
-    files = driver.disk.files
-    for path in [path for path in files if "/msgs/" in path]:
-        del files[path]
-    files.update(copy.deepcopy(stored))
-    driver.crash()
-
-
-def message_files(driver: BrokerDriver) -> dict[str, bytearray]:
-    assert isinstance(driver.disk, MemoryDisk)
-    return {path: bytearray(data) for path, data in driver.disk.files.items() if "/msgs/" in path}
-
-
-@pytest.mark.parametrize("policy", ["all", "new", "last", "last_per_subject"])
-def test_a_consumer_that_began_at_messages_a_power_failure_took_reads_those_stored_next(policy: str) -> None:
-    driver = BrokerDriver(MemoryDisk())
-    client = driver.connect()
-    make_stream(client, retention="interest")
-    make_consumer(client, "keeps_all")
-    client.publish_acked("s.a", b"old")
-    stored = message_files(driver)
-    for number in range(3):
-        client.publish_acked("s.a", b"%d" % number)
-    if policy == "all":
-        client.api("STREAM.PURGE.S")
-    make_consumer(client, deliver_policy=policy, filter_subject="s.*")
-    lose_newest(driver, stored)
-    client = driver.connect()
-    for number in range(3):
-        client.publish_acked("s.a", b"new %d" % number)
-
-    driver.restart()
-    client = driver.connect()
-
-    assert [data for _, data in pull(client)][-3:] == [b"new 0", b"new 1", b"new 2"]
-
-
-@pytest.mark.parametrize("config", [{}, {"deliver_policy": "by_start_sequence", "opt_start_seq": 2}])
-def test_a_consumer_that_was_set_ahead_of_its_stream_is_still_there_after_a_restart(config: dict[str, Any]) -> None:
-    driver = BrokerDriver(MemoryDisk())
-    client = driver.connect()
-    make_stream(client)
-    make_consumer(client, **config)
-    client.api("CONSUMER.RESET.S.c", {"seq": 4})
-    driver.restart()
-    client = driver.connect()
-    for number in range(5):
-        client.publish_acked("s.a", b"%d" % number)
-
-    assert [data for _, data in pull(client)] == [b"3", b"4"]
-
-
-def test_a_consumer_that_was_set_ahead_of_its_stream_stays_there_after_a_refused_commit() -> None:
-    driver = new_driver()
-    client = driver.connect()
-    make_stream(client)
-    make_consumer(client)
-    client.api("CONSUMER.RESET.S.c", {"seq": 3})
-    fail_next_commit(driver)
-    assert "error" in client.publish_acked("s.a", b"refused")
-    driver.advance(1)
-
-    for number in range(3):
-        client.publish_acked("s.a", b"%d" % number)
-
-    assert [data for _, data in pull(client)] == [b"2"]

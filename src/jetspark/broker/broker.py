@@ -77,8 +77,7 @@ class Broker(TimerOwner):
         self._urgent: bool = False
         self._in_flight: PendingCommit | None = None
         self._lazy_timer = Timer(self, TIMER_LAZY_COMMIT)
-        self._repairs = Repairs()
-        self._repairs_due: bool = False
+        self.repairs = Repairs()
         self._repair_timer = Timer(self, TIMER_REPAIR)
         # Advisories wait for the end of the turn, so that none gets into the middle of what it is about.
         self._announcements: list[tuple[Account, bytes, bytes]] = []
@@ -193,13 +192,13 @@ class Broker(TimerOwner):
 
     def change_soon(self, change: Change) -> None:
         """Have what describes a stream or consumer written."""
-        self._repairs.drop(change.folder)
+        self.repairs.drop(change.folder)
         self._gathered.add(change)
         self._urgent = True
 
     def remove_soon(self, removal: Removal) -> None:
         """Have the folder of a stream or consumer removed."""
-        self._repairs.drop_covered(removal)
+        self.repairs.drop_covered(removal)
         self._gathered.remove(removal)
         self._urgent = True
 
@@ -226,12 +225,14 @@ class Broker(TimerOwner):
         self.casualties.withdraw()
         if self._in_flight is not None:
             return None
-        if self._repairs_due and not self._repairs.is_empty():
-            # Before anything is stored that limits which were refused, and are on the disk, would remove at a start.
-            return self._repair_ready()
-        if not self._urgent:
+        # First, because a start would apply to messages what was refused and is on the disk.
+        repair = self.repairs.take_due()
+        if repair is None and not self._urgent:
             return None
-        commit = PendingCommit()
+        commit = PendingCommit(repair)
+        if repair is not None:
+            self._in_flight = commit
+            return commit
         self._urgent = False
         self.timers.cancel(self._lazy_timer)
         self._collect_changes(commit)
@@ -298,33 +299,18 @@ class Broker(TimerOwner):
                 problem = f"consumer {consumer.name} is offline: {OFFLINE_REASON}"
         return problem
 
-    def _repair_ready(self) -> PendingCommit:
-        """A commit that puts one folder right, and whose failure is nobody else's."""
-        commit = PendingCommit()
-        commit.repair = self._repairs.take()
-        commit.ops = commit.repair.ops
-        self._in_flight = commit
-        return commit
-
     def _repair_failed(self, repair: Repair, error: str) -> None:
-        """Tried again later, behind the others, unless something newer is about to settle it."""
+        """Tried again later unless something newer is about to settle it."""
         self.commit_failures += 1
         if error != self.last_commit_error:
             self.last_commit_error = error
             self.notices.append("Commit failed: " + error)
         if not self._gathered.concerns(repair.folder):
-            self._repairs.put(repair)
+            self.repairs.put(repair)
         self._repair_later()
 
-    def awaits_repair(self, stream: Stream) -> bool:
-        """May the disk have a refused change for which a start would remove messages of this stream?"""
-        commit = self._in_flight
-        if commit is not None and commit.repair is not None and commit.repair.endangered is stream:
-            return True
-        return self._repairs.concern(stream)
-
     def _repair_later(self) -> None:
-        self._repairs_due = False
+        self.repairs.are_due = False
         self.timers.arm_if_earlier(self._repair_timer, self.now_ns + RETRY_AFTER_FAILURE_NS)
 
     def commit_done(self, commit: Commit, error: str) -> None:
@@ -332,6 +318,7 @@ class Broker(TimerOwner):
         done = self._in_flight
         assert done is not None and done is commit, "commit_done for a commit that is not in flight"
         self._in_flight = None
+        self.repairs.under_way = None
         self.commit_count += 1
         if done.repair is not None and error:
             self._repair_failed(done.repair, error)
@@ -401,14 +388,14 @@ class Broker(TimerOwner):
         self._gathered.changes = []
         for change in reversed(refused):
             try:
-                self._repairs.put(Repair(change.folder, change.take_back(commit.starting), change.endangered))
+                self.repairs.put(Repair(change.folder, change.take_back(commit.starting), change.endangered))
                 if change.endangered is not None:
                     change.endangered.refuse_for_a_moment(error)
             except Exception as failure:  # noqa: BLE001 - the others must be taken back
                 self.failed(f"What is in {change.folder} may differ from what is in force", failure)
         for removal in commit.removals[commit.performed_count :]:
-            self._repairs.put(Repair(removal.folder, removal.ops, None))
-        if not self._repairs.is_empty():
+            self.repairs.put(Repair(removal.folder, removal.ops, None))
+        if not self.repairs.is_empty():
             self._repair_later()
 
     def _join_failure(self, commit: PendingCommit) -> None:
@@ -472,7 +459,7 @@ class Broker(TimerOwner):
 
     def on_timer(self, kind: int, now_ns: i64) -> None:
         if kind == TIMER_REPAIR:
-            self._repairs_due = True
+            self.repairs.are_due = True
         elif self._dirty_consumers or self._dirty_streams:
             self._urgent = True
 
@@ -495,7 +482,7 @@ class Broker(TimerOwner):
         for account in self.accounts.values():
             account.jetstream.shutdown()
         self._urgent = True
-        self._repairs_due = True
+        self.repairs.are_due = True
 
     def close_all_sessions(self) -> None:
         for session in list(self.sessions.values()):

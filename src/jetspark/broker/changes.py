@@ -177,6 +177,9 @@ class Repairs:
 
     def __init__(self) -> None:
         self._waiting: dict[str, Repair] = {}
+        self.under_way: Repair | None = None
+        # False for a moment after the disk failed.
+        self.are_due: bool = False
 
     def put(self, repair: Repair) -> None:
         self._waiting.pop(repair.folder, None)
@@ -196,10 +199,16 @@ class Repairs:
 
     def concern(self, stream: Stream) -> bool:
         """Could a start find something that was refused and remove messages of this stream for it?"""
+        if self.under_way is not None and self.under_way.endangered is stream:
+            return True
         for repair in self._waiting.values():
             if repair.endangered is stream:
                 return True
         return False
 
-    def take(self) -> Repair:
-        return self._waiting.pop(next(iter(self._waiting)))
+    def take_due(self) -> Repair | None:
+        """The one to try now; None when there is none."""
+        if not self.are_due or not self._waiting:
+            return None
+        self.under_way = self._waiting.pop(next(iter(self._waiting)))
+        return self.under_way

@@ -261,7 +261,7 @@ def may_roll_up(stream: Stream) -> bool:
 
 def verify_disk(stream: Stream) -> None:
     if stream.failed_until_ns > 0:
-        if stream.broker.now_ns < stream.failed_until_ns or stream.broker.awaits_repair(stream):
+        if stream.broker.now_ns < stream.failed_until_ns or stream.broker.repairs.concern(stream):
             raise make(ErrorCode.STREAM_STORE_FAILED, err=stream.failure)
         stream.failed_until_ns = 0
 

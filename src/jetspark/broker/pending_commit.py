@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class PendingCommit(Commit):
     """A commit with what it settles once it is durable."""
 
-    def __init__(self) -> None:
+    def __init__(self, repair: Repair | None = None) -> None:
         super().__init__()
         self.streams: list[Stream] = []
         self.covers: list[int] = []
@@ -26,7 +26,9 @@ class PendingCommit(Commit):
         # Streams and consumers that go, those first, and those that are made or changed.
         self.removals: list[Removal] = []
         self.changes: list[Change] = []
-        # What this commit puts right, and nothing else.
-        self.repair: Repair | None = None
+        # What this commit puts right, and nothing else, so that its failure is nobody else's.
+        self.repair = repair
+        if repair is not None:
+            self.ops = repair.ops
         # Consumers that begin to deliver once the replies have left.
         self.starting: list[Consumer] = []

@@ -300,7 +300,7 @@ class Stream:
         if self.store.has_pending and not self.in_memory and not self.broker.shutting_down:
             # Now that the removals are durable their bytes may go, and nobody else may ever ask for a commit.
             self.mark_dirty()
-        if self.failed_until_ns > 0 and not self.broker.awaits_repair(self):
+        if self.failed_until_ns > 0 and not self.broker.repairs.concern(self):
             self.failed_until_ns = 0
         self.room.look()
         if not self.in_memory:

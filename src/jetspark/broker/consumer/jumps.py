@@ -109,7 +109,7 @@ def move_delivered(consumer: Consumer, stream_seq: i64) -> None:
 
 
 def restart_at(consumer: Consumer, seq: i64, asked_seq: i64) -> None:
-    """Begin again at a sequence, as if nothing had been delivered. 0 asked for none."""
+    """Begin again at a sequence, as if nothing had been delivered. A request named `asked_seq` last; 0: none did."""
     state = consumer.state
     state.pending.clear()
     state.redelivered.clear()

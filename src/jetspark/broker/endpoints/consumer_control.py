@@ -68,7 +68,8 @@ def reset(call: ApiCall, names: list[str], rest: str) -> None:
     request = parse_reset_request(call.body)
     asked = bounded_sequence(request.seq)
     seq = reset_seq(consumer, asked)
-    jumps.restart_at(consumer, seq, asked)
+    # Without a sequence it stays ahead of its stream if one was asked for before.
+    jumps.restart_at(consumer, seq, asked or consumer.asked_seq)
     # A consumer of last messages no longer is one, and the place it was set to may be ahead of its stream.
     call.jetstream.save_consumer(consumer, consumer.config)
     document = responses.consumer_reset(consumer_fields(consumer), seq)

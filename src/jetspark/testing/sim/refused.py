@@ -63,5 +63,5 @@ def take_back_consumer(own: Consumer, known: KnownConsumer, place_seq: int) -> N
 
 def is_to_be_removed(broker: Broker, folder: str) -> bool:
     """Is the removal of this folder still ahead, after one that the disk refused?"""
-    waiting = broker._repairs._waiting
+    waiting = broker.repairs._waiting
     return broker._gathered.concerns(folder) or any(f"{folder}/".startswith(f"{other}/") for other in waiting)

@@ -78,7 +78,7 @@ class Witness:
             if known is not None:
                 # How long a disk that failed is left alone is the broker's own affair.
                 target = self.jetstream.streams[op.stream]
-                waits = target.broker.awaits_repair(target)
+                waits = target.broker.repairs.concern(target)
                 known.model.failed_until_ns = now_ns + 1 if waits else int(target.failed_until_ns)
         elif isinstance(op, AckOp) or (isinstance(op, ApiOp) and op.verb.startswith("CONSUMER.")):
             stream = self.jetstream.streams.get(op.stream)
@@ -244,7 +244,7 @@ class Witness:
                 asked_seq = (op.document or {}).get("seq", 0)
                 seq = placing.reset_seq(after.model, asked_seq, self._floor_before)
                 if seq > 0:
-                    after.model.restarted_at(seq, asked_seq)
+                    after.model.restarted_at(seq, asked_seq or after.model.asked_seq)
                     known.model.interest_changed()
             elif verb == "PAUSE":
                 after.model.config = own.config
