@@ -56,6 +56,11 @@ class ChaosProxy:
         """Accept connections again."""
         self._is_shut = False
 
+    def stop_listening(self) -> None:
+        """Leave the port to somebody else."""
+        assert self._server is not None
+        self._server.close()
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None

@@ -232,7 +232,7 @@ class Link(Exchange):
         """Write what the core has, unless the transport is full."""
         self._flush_scheduled = False
         wire = self._wire
-        if wire is None or wire.paused or wire.transport.is_closing():
+        if wire is None or wire.transport is None or wire.paused or wire.transport.is_closing():
             return
         data = self.core.take_output()
         if data:
