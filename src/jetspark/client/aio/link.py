@@ -362,22 +362,29 @@ class Link(Exchange):
             await asyncio.sleep(self._delay_s(attempt))
             attempt += 1
             address = self.pool.next()
-            self._credentials = refreshed_credentials(self.options, self._credentials)
             try:
+                self._credentials = refreshed_credentials(self.options, self._credentials)
                 await self._dial(address)
             except AuthorizationError as error:
                 last = error
-                address.auth_refusal_count += 1
-                if address.auth_refusal_count >= AUTH_REFUSALS_MAX:
-                    self.report(error)
+                if self._is_refused_for_good(address, error):
                     await self.close(error)
                     return
-            except REDIAL_ERRORS as error:
+            except Exception as error:  # noqa: BLE001 - a secret function may raise anything, and work the next time
                 last = error
                 address.failure_count += 1
+                if not isinstance(error, REDIAL_ERRORS):
+                    self.report(error, "reconnect: ")
             else:
                 self._hook(self.options.on_reconnect)
                 return
+
+    def _is_refused_for_good(self, address: ServerAddress, error: AuthorizationError) -> bool:
+        """Count a refusal; True when another try would offer the same once more."""
+        address.auth_refusal_count += 1
+        if address.auth_refusal_count == AUTH_REFUSALS_MAX:
+            self.report(error)
+        return address.auth_refusal_count >= AUTH_REFUSALS_MAX and not self.options.may_offer_other_secrets
 
     def _tick(self) -> None:
         options = self.options

@@ -123,6 +123,12 @@ class ConnectOptions:
     on_discovered_server: Callable[[str], Any] | None = None
     telemetry: Any = None
 
+    @property
+    def may_offer_other_secrets(self) -> bool:
+        """A function or a file may give another secret the next time, so a refusal is not final."""
+        secrets = (self.user, self.password, self.token, self.jwt)
+        return bool(self.nkey_seed_file or self.credentials_file) or any(callable(secret) for secret in secrets)
+
     def check(self) -> None:
         """Refuse what cannot work, before anything is opened."""
         kinds = [

@@ -274,29 +274,41 @@ class Link(SharedWire):
             if 0 <= limit <= attempt:
                 self.close(last)
                 return
-            self._io_event.clear()
-            self._io_event.wait(self._delay_s(attempt)) if attempt else None
+            self._pause(attempt)
             attempt += 1
             address = self.pool.next()
-            self._credentials = refreshed_credentials(self.options, self._credentials)
             try:
+                self._credentials = refreshed_credentials(self.options, self._credentials)
                 self._dial(address)
             except ConnectionClosedError:
                 return
             except AuthorizationError as error:
                 last = error
-                address.auth_refusal_count += 1
-                if address.auth_refusal_count >= AUTH_REFUSALS_MAX:
-                    self.report(error)
+                if self._is_refused_for_good(address, error):
                     self.close(error)
                     return
-            except REDIAL_ERRORS as error:
+            except Exception as error:  # noqa: BLE001 - a secret function may raise anything, and work the next time
                 last = error
                 address.failure_count += 1
+                if not isinstance(error, REDIAL_ERRORS):
+                    self.report(error, "reconnect: ")
             else:
                 self._hook(self.options.on_reconnect)
                 self._offer_lead()
                 return
+
+    def _is_refused_for_good(self, address: ServerAddress, error: AuthorizationError) -> bool:
+        """Count a refusal; True when another try would offer the same once more."""
+        address.auth_refusal_count += 1
+        if address.auth_refusal_count == AUTH_REFUSALS_MAX:
+            self.report(error)
+        return address.auth_refusal_count >= AUTH_REFUSALS_MAX and not self.options.may_offer_other_secrets
+
+    def _pause(self, attempt: int) -> None:
+        """Wait before a try, unless it is the first; `close` ends it."""
+        self._io_event.clear()
+        if attempt:
+            self._io_event.wait(self._delay_s(attempt))
 
     def close(self, error: BaseException | None) -> None:
         """For good."""
