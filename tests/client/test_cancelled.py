@@ -210,6 +210,25 @@ async def test_a_consume_that_is_cancelled_while_it_comes_back_still_asks_for_me
             assert await asyncio.wait_for(taking, 5) == [b"x"]
 
 
+@pytest.mark.long
+async def test_a_scan_that_is_cancelled_anywhere_leaves_nothing_behind(
+    connection: Connection, jetstream: JetStream, stream: Stream, name: str
+) -> None:
+    await fill(jetstream, f"{name}.a", 50)
+    await stream.scan().read_all()
+    routes = set(connection._link.core.routes)
+    cancelled = 0
+    for step in range(1, 60):
+        reading = asyncio.create_task(stream.scan().read_all())
+        for _ in range(step):
+            await asyncio.sleep(0)  # noqa: TID251 - gives way, does not wait
+        reading.cancel()
+        [found] = await asyncio.gather(reading, return_exceptions=True)
+        cancelled += isinstance(found, asyncio.CancelledError)
+        assert set(connection._link.core.routes) == routes, step
+    assert cancelled > 10
+
+
 async def by_consuming(consuming: Consuming) -> list[bytes]:
     message = await consuming.next(10)
     return [message.data] if message is not None else []

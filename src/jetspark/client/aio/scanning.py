@@ -179,7 +179,13 @@ class ArrowScan(OrderedArrowConsuming):
     async def read_all(self) -> pyarrow.Table:
         """All rows as one Arrow table."""
         table = load_pyarrow().Table.from_batches
-        return table([batch async for batch in self if batch.num_rows], self.schema)
+        try:
+            return table([batch async for batch in self if batch.num_rows], self.schema)
+        finally:
+            # Cancelled, for example: nobody goes on with what is left.
+            if not self._stopped:
+                await self._finish(None)
+                self._link.spawn(self._ordered._release)
 
     async def __anext__(self) -> pyarrow.RecordBatch:
         # What the caller did meanwhile is no silence of the server's.
