@@ -12,7 +12,7 @@ from jetspark.client.websocket import WebSocketCodec
 if TYPE_CHECKING:
     from jetspark.client.aio.link import Link
 
-# How long a server may take to say goodbye to a TLS connection that is closed.
+# How long a server may read nothing of a connection that is closed, or not answer its goodbye.
 GOODBYE_MAX_S = 1.0
 
 
@@ -63,9 +63,17 @@ class Wire(asyncio.Protocol):
         self.transport.write(data if self.codec is None else self.codec.encode(data))
 
     async def close(self, is_tls: bool) -> None:
-        """Send what is left and close the socket. With TLS both sides say goodbye first; a server may not answer."""
-        self.transport.close()
-        if is_tls:
+        """Send what is left while the server reads it, and close the socket.
+
+        With TLS both sides say goodbye first. A server that does neither is not waited for.
+        """
+        transport = self.transport
+        transport.close()
+        left = transport.get_write_buffer_size()
+        is_waiting = is_tls or left > 0
+        while is_waiting:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.is_gone.wait(), GOODBYE_MAX_S)
-            self.transport.abort()
+            before, left = left, transport.get_write_buffer_size()
+            is_waiting = not self.is_gone.is_set() and left < before
+        transport.abort()
