@@ -79,7 +79,7 @@ test: install
 	@status=0; \
 	echo "plain:"; JETSPARK_PURE=1 $(RUN) $(PYTEST) -n $(JOBS) -m "$(OWN_ONLY)" $(PLAIN_TESTS) || status=1; \
 	$(VENV)/bin/jetspark --version; \
-	echo "spark:"; $(RUN) $(PYTEST) -n $(SPARK_JOBS) -m spark || status=1; \
+	echo "spark:"; $(RUN) $(PYTEST) --no-loadscope-reorder -n $(SPARK_JOBS) -m spark || status=1; \
 	echo "everything else:"; $(RUN) $(PYTEST) -n $(JOBS) -m "not spark" || status=1; \
 	exit $$status
 

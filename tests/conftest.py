@@ -21,6 +21,23 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 # Programs that are not ours take part in these, with time limits of their own that a busy machine can break.
 SECOND_CHANCE_MARKERS = ("browser", "oracle", "peers", "spark")
 
+# Files with Spark that take longest come first: two workers end together only if the last files are short ones.
+LONGEST_FILES = (
+    "tests/spark/test_pipeline_declared.py",
+    "tests/spark/test_exactly_once.py",
+    "tests/spark/test_scale.py",
+    "tests/spark/test_pipeline_whole.py",
+    "tests/test_demo.py",
+    "tests/docs/test_pages.py",
+    "tests/spark/test_sink_spark.py",
+    "tests/spark/test_pipeline_progress.py",
+    "tests/spark/test_early_end.py",
+    "tests/spark/test_discovery.py",
+    "tests/spark/test_connect_client.py",
+    "tests/spark/test_speculation.py",
+    "tests/spark/test_connect_secrets.py",
+)
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Such a test fails when it fails twice. The summary counts the first failures as `rerun` and tells of each.
@@ -31,6 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         long = [item for item in items if item.get_closest_marker("soak")]
         items[:] = [item for item in items if not item.get_closest_marker("soak")]
         config.hook.pytest_deselected(items=long)
+    turns = {name: turn for turn, name in enumerate(LONGEST_FILES)}
+    items.sort(key=lambda item: turns.get(item.location[0], len(turns)))
     for item in items:
         if any(item.get_closest_marker(name) for name in SECOND_CHANCE_MARKERS):
             item.add_marker(pytest.mark.flaky(reruns=1))
