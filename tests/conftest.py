@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,7 +18,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Each Java of the tests lives for seconds: what its second compiler would gain comes too late, and costs a core.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Written by `make test`: with it a Java need not load and check all of Spark's classes (tests/spark/class_archive.py).
+CLASS_ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
+if CLASS_ARCHIVE.exists() and " " not in str(CLASS_ARCHIVE):
+    JAVA_OPTIONS += f" -XX:SharedArchiveFile={CLASS_ARCHIVE} -Xlog:disable"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", JAVA_OPTIONS)
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", JAVA_OPTIONS)
 
 # Programs that are not ours take part in these, with time limits of their own that a busy machine can break.
 SECOND_CHANCE_MARKERS = ("browser", "oracle", "peers", "spark")

@@ -7,6 +7,7 @@ A test that asks for `server` runs twice, on our server and on nats-server; `JET
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import uuid
 from collections.abc import Iterator
@@ -102,6 +103,14 @@ def running(kind: str, *arguments: str, config_text: str | None = None) -> Itera
 def url_of(process: ServerProcess) -> str:
     """Where a server listens."""
     return f"nats://{process.host}:{process.port}"
+
+
+@pytest.fixture
+def connect_port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The one port on which a local Spark Connect listens: a test of another process waits for it."""
+    with (tmp_path_factory.getbasetemp().parent / "spark-connect.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture

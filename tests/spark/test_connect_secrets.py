@@ -68,6 +68,7 @@ def test_what_is_hidden_is_the_secret_and_no_more(text: str, left: str) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(400)
+@pytest.mark.usefixtures("connect_port")
 def test_secrets_are_in_no_event_of_spark_connect(our_server: ServerProcess, tmp_path: Path) -> None:
     with connect(url_of(our_server)) as client:
         fill(client.jetstream().create_stream("HIDDEN", subjects=["HIDDEN.>"]), 3)

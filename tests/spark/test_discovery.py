@@ -61,6 +61,7 @@ def test_a_classic_session_finds_the_format_without_registration(url: str, tmp_p
     assert "read 25 25" in said
 
 
+@pytest.mark.usefixtures("connect_port")
 def test_spark_connect_finds_and_reads_it(url: str, tmp_path: Path) -> None:
     said = run('spark = builder.remote("local[2]").getOrCreate()\n', url, tmp_path)
 
