@@ -305,14 +305,14 @@ def test_every_template_runs(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_checks_every_template_and_names_what_is_wrong(url: str, tmp_path: Path) -> None:
-    definitions = project_of_all_templates(tmp_path) / "transformations"
+    create_project("broken", "lakehouse", tmp_path)
+    definitions = tmp_path / "broken" / "transformations"
     (definitions / "wrong.sql").write_text("CREATE MATERIALIZED VIEW wrong AS SELECT * FROM no_such_table", "utf-8")
-    wrong = pipeline("dry-run", str(tmp_path / "all"), "--server", url, *MASTER)
+    wrong = pipeline("dry-run", str(tmp_path / "broken"), "--server", url, *MASTER)
     assert wrong.returncode == 1
     assert "no_such_table" in wrong.stderr
-    (definitions / "wrong.sql").unlink()
 
-    done = pipeline("dry-run", str(tmp_path / "all"), "--server", url, *MASTER)
+    done = pipeline("dry-run", str(project_of_all_templates(tmp_path)), "--server", url, *MASTER)
 
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "all" / "state" / "_checkpoints").exists()
