@@ -350,8 +350,10 @@ class Witness:
                 known.model.visible_seq = known.model.last_seq
 
     def collected(self, commit: PendingCommit) -> None:
-        """A commit begins."""
+        """A commit begins. A repair carries nothing that was decided since the last one."""
         self.in_flight = commit
+        if commit.repair is not None:
+            return
         names = {stream.name for stream in commit.streams}
         consumers = {(consumer.stream.name, consumer.name): consumer for consumer in commit.consumers}
         for known in [*self.streams.values(), *self.leaving]:
@@ -365,16 +367,20 @@ class Witness:
 
     def committed(self) -> None:
         """The commit is durable."""
-        self.in_flight = None
         assert self.broker is not None
+        assert self.in_flight is not None
+        is_repair = self.in_flight.repair is not None
+        self.in_flight = None
         for known in [*self.streams.values(), *self.leaving]:
             name = known.model.name
             known.life.committed(is_kept=refused.is_to_be_removed(self.broker, self.jetstream.stream_path(name)))
-            known.durable_config = known.collected_config
+            if not is_repair:
+                known.durable_config = known.collected_config
             for consumer in [*known.consumers.values(), *known.leaving]:
                 folder = self.jetstream.consumer_path(name, consumer.model.name)
                 consumer.life.committed(is_kept=refused.is_to_be_removed(self.broker, folder))
-                consumer.durable_config = consumer.collected_config
+                if not is_repair:
+                    consumer.durable_config = consumer.collected_config
                 consumer.marks.committed()
             known.leaving = [consumer for consumer in known.leaving if consumer.life.deleted != Stage.DURABLE]
             if known.model.in_flight is not None:
