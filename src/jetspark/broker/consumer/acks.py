@@ -104,7 +104,7 @@ def settle(consumer: Consumer, stream_seq: i64) -> None:
         consumer.redelivery.unqueue(stream_seq)
     state.last_ack_ts_ns = consumer.broker.now_ns
     consumer.log.acked(stream_seq, entry.consumer_seq)
-    if floor.advance(state, stream_seq, entry):
+    if floor.advance(state, entry):
         consumer.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
     if not state.pending:
         consumer.settled_seq = consumer.next_seq - 1

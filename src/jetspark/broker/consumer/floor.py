@@ -16,7 +16,7 @@ from jetspark.store.consumer_state import ConsumerState, PendingEntry
 FEW: Final = 16
 
 
-def advance(state: ConsumerState, stream_seq: i64, entry: PendingEntry) -> bool:
+def advance(state: ConsumerState, entry: PendingEntry) -> bool:
     """`entry` (already taken out) was acknowledged; True when the floor moved."""
     pending = state.pending
     if not pending:
@@ -25,7 +25,7 @@ def advance(state: ConsumerState, stream_seq: i64, entry: PendingEntry) -> bool:
         return True
     if entry.consumer_seq != state.floor_consumer_seq + 1:
         return False
-    first = first_pending(state, stream_seq)
+    first = first_pending(state)
     found = pending.get(first)
     if found is None:
         return False
@@ -34,14 +34,17 @@ def advance(state: ConsumerState, stream_seq: i64, entry: PendingEntry) -> bool:
     return True
 
 
-def first_pending(state: ConsumerState, above_seq: i64) -> i64:
-    """The lowest outstanding stream sequence."""
+def first_pending(state: ConsumerState) -> i64:
+    """The lowest outstanding stream sequence; none is at or below the floor.
+
+    It may be below the message just acknowledged: with another filter, older messages are delivered later.
+    """
     pending = state.pending
     if len(pending) <= FEW:
         return min(pending)
-    # Each sequence is walked over once in the life of a consumer, because the floor only rises. A gap much wider than
+    # Each sequence is walked over about once in the life of a consumer, because the floor rises. A gap much wider than
     # what is outstanding (a sparse filter) is cheaper to settle by looking at what is outstanding.
-    seq: i64 = above_seq + 1
+    seq: i64 = state.floor_stream_seq + 1
     steps: i64 = len(pending) * 4
     while steps > 0:
         if seq in pending:

@@ -87,7 +87,7 @@ def forget_gone(consumer: Consumer, start_seq: i64) -> i64:
         state.redelivered.pop(seq, None)
         consumer.redelivery.unqueue(seq)
         consumer.log.forgotten(seq)
-        if floor.advance(state, seq, entry):
+        if floor.advance(state, entry):
             consumer.log.floor(state.floor_consumer_seq, state.floor_stream_seq)
     if gone:
         state.last_ack_ts_ns = consumer.broker.now_ns
