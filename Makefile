@@ -2,10 +2,11 @@
 
 PYTHON ?= $(shell python3.11 -c '' 2>/dev/null && echo python3.11 || echo python3)
 VENV := .venv
-RUN := env -u PYTHONPATH $(VENV)/bin/python
+# Bytecode is kept, whatever the machine says: every process of the tests would compile its modules anew.
+RUN := env -u PYTHONPATH -u PYTHONDONTWRITEBYTECODE $(VENV)/bin/python
 PIP := $(RUN) -m pip --quiet --disable-pip-version-check
 # Packages from the index: with uv, which is several times as fast, or with pip where uv does not work.
-install_packages = { test -x $(VENV)/bin/uv && $(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python $(1); } \
+install_packages = { test -x $(VENV)/bin/uv && $(VENV)/bin/uv pip install --quiet --compile-bytecode --python $(VENV)/bin/python $(1); } \
     || $(PIP) install $(1)
 # What the tests and the demo need of the optional dependencies.
 EXTRAS := all
